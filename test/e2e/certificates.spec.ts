@@ -1,271 +1,221 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { type INestApplication, type LoggerService } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { type LoggerService } from '@nestjs/common';
 import axios from 'axios';
 import { spawn } from 'node:child_process';
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { connect, type TLSSocket } from 'node:tls';
 import {
   BanksService,
+  createServiceClient,
   ServiceAuthService,
   ServiceCertificateError,
+  ServiceConnectionError,
   ServiceModule,
   type PemValue,
-  type ServiceTlsOptions,
+  type ServiceModuleOptions,
 } from 'nestjs-service';
-import { ServiceSimulator, type IssuedCertificate } from 'nestjs-service/testing';
-import { createAuthority, withoutPaths } from '../helpers/certificates.js';
+import { ServiceSimulator, type IssuedCertificate, type SimulatorOptions } from 'nestjs-service/testing';
+import { explainAbsence } from '../../lib/testing/certificate-authority.js';
+import { alertingServer } from '../helpers/alerting-server.js';
+import {
+  createAuthority,
+  issue,
+  type Authority,
+  type Issued,
+  withoutPaths,
+} from '../helpers/certificates.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { call, failCode, keptAliveAgent } from '../helpers/plain-client.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
+import { simulatorsOfBlock, startSimulator } from '../helpers/simulators.js';
+import { modulesOfBlock, rejection } from '../helpers/start-module.js';
 
 const DAY_MS = 86_400_000;
-const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const;
-type Key = (typeof KEYS)[number];
-/** The content of an input; a path, where the row is about the file itself. */
-type Content = string | Buffer | { path: string };
-
-const VARIABLES: Record<Key, string> = {
+const VARIABLES = {
   certificate: 'SERVICE_TLS_CERTIFICATE',
   privateKey: 'SERVICE_TLS_PRIVATE_KEY',
   passphrase: 'SERVICE_TLS_PASSPHRASE',
   chain: 'SERVICE_TLS_CHAIN',
 };
-
+type Key = keyof typeof VARIABLES;
+type Given = Partial<Record<Key, string | { path: string } | undefined>>;
 type Way = 'option, as text' | 'option, as a file' | 'variable' | 'variable _FILE';
-
-interface Row {
-  way: Way;
-  fault: string;
-  /** Replaces the valid inputs. undefined leaves one out. */
-  given: () => Partial<Record<Key, Content | undefined>>;
-  /** Where the fault is reported. */
-  at: Key;
-  says: RegExp;
-  /** What to do. */
-  remedy: RegExp;
-}
 
 let simulator: ServiceSimulator;
 let app: IssuedCertificate;
-let issued: Record<'other' | 'expired' | 'encrypted', IssuedCertificate>;
 let folder: string;
-const before = { ...process.env };
-const started: INestApplication[] = [];
+const modules = modulesOfBlock();
 
 beforeAll(async () => {
-  [simulator, folder] = await Promise.all([
-    ServiceSimulator.start(),
-    mkdtemp(join(tmpdir(), 'certificates-')),
-  ]);
-  const ago = (days: number) => new Date(Date.now() - days * DAY_MS);
-  const [other, expired, encrypted] = await Promise.all([
-    simulator.issueCertificate({ commonName: 'other' }),
-    simulator.issueCertificate({ commonName: 'expired', notBefore: ago(400), notAfter: ago(2) }),
-    simulator.issueCertificate({ commonName: 'encrypted', passphrase: 'open sesame' }),
-  ]);
-  issued = { other, expired, encrypted };
+  [simulator, folder] = await Promise.all([startSimulator(), mkdtemp(join(tmpdir(), 'certificates-'))]);
   app = simulator.application;
 });
-afterEach(async () => {
-  for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
-  for (const each of started.splice(0)) await each.close();
-  simulator.clearRequests();
-});
+afterEach(() => simulator.clearRequests());
 afterAll(async () => {
   await simulator.stop();
   await rm(folder, { recursive: true });
 });
 
-const good = (): Partial<Record<Key, Content | undefined>> => ({
-  certificate: app.certificate,
-  privateKey: app.privateKey,
-  chain: simulator.chain,
-});
-const cut = (text: string) => text.slice(0, text.length - 60);
-
-/** One for each way; test/unit/tls/material has a row for each fault. */
-const ROWS: Row[] = [
-  {
-    way: 'option, as a file',
-    fault: 'missing file',
-    given: () => ({ certificate: { path: join(folder, 'nowhere.crt') } }),
-    at: 'certificate',
-    says: /cannot be read/,
-    remedy: /nowhere\.crt cannot be read \(ENOENT\)/,
-  },
-  {
-    way: 'option, as text',
-    fault: 'key of another certificate',
-    given: () => ({ privateKey: issued.other.privateKey }),
-    at: 'privateKey',
-    says: /holds the key of another certificate, not of "CN=.*SHA-256/,
-    remedy: /Take key and certificate from the same download/,
-  },
-  {
-    way: 'variable',
-    fault: 'certificate without key',
-    given: () => ({ privateKey: undefined }),
-    at: 'privateKey',
-    says: /is missing: tls\.certificate is set/,
-    remedy: /Set the key, or leave out both/,
-  },
-  {
-    way: 'variable _FILE',
-    fault: 'encrypted key with a wrong passphrase',
-    given: () => ({ ...pair(issued.encrypted), passphrase: 'open barley' }),
-    at: 'passphrase',
-    says: /the passphrase does not open the private key/,
-    remedy: /it is wrong, the key is damaged/,
-  },
-];
-
 const pair = ({ certificate, privateKey }: IssuedCertificate) => ({ certificate, privateKey });
+const good = (): Given => ({ ...pair(app), chain: simulator.chain });
 
-async function start(tls: ServiceTlsOptions | undefined, logger: LoggerService | false = false) {
+function start(tls: ServiceModuleOptions['tls'], logger: LoggerService | false = false) {
   const { tls: _, ...rest } = simulator.moduleOptions();
-  const application = await NestFactory.create(
-    {
-      module: class Host {},
-      imports: [ServiceModule.forRoot({ ...rest, tls, linkSdk: { includeAppToken: true } })],
-    },
-    { logger, abortOnError: false },
-  );
-  started.push(application);
-  await application.init();
-  return application;
+  return modules.start({ imports: [ServiceModule.forRoot({ ...rest, tls })] }, logger);
 }
 
 let files = 0;
-async function fileOf(content: Content): Promise<string> {
-  if (typeof content === 'object' && 'path' in content) return content.path;
+async function fileOf(content: string | { path: string }): Promise<string> {
+  if (typeof content === 'object') return content.path;
   const path = join(folder, `input-${(files += 1)}.pem`);
   await writeFile(path, content);
   return path;
 }
 
-/** Binary content has no other way into a string. */
-function textOf(content: Content): string {
-  if (typeof content === 'string') return content;
-  if (Buffer.isBuffer(content)) return content.toString('base64');
-  throw new Error('A path cannot be given as text');
-}
-
 /** Starts an application with the inputs given in one of the four ways; the paths are those of the files used. */
-async function startWith(given: Partial<Record<Key, Content | undefined>>, way: Way) {
+async function startWith(given: Given, way: Way) {
   const options: Partial<Record<Key, PemValue>> = {};
   const paths: Partial<Record<Key, string>> = {};
-  for (const key of KEYS) {
-    const content = given[key];
+  const isFile = way.endsWith('file') || way.endsWith('_FILE');
+  for (const [key, content] of Object.entries(given) as [Key, string | { path: string } | undefined][]) {
     if (content === undefined) continue;
-    if (way === 'option, as text') options[key] = textOf(content);
-    else if (way === 'variable') process.env[VARIABLES[key]] = textOf(content);
-    else {
-      const file = (paths[key] = await fileOf(content));
-      if (way === 'option, as a file') options[key] = { file };
-      else process.env[`${VARIABLES[key]}_FILE`] = file;
-    }
+    const value = isFile ? (paths[key] = await fileOf(content)) : (content as string);
+    if (way.startsWith('option')) options[key] = isFile ? { file: value } : value;
+    else modules.setVariables({ [VARIABLES[key] + (isFile ? '_FILE' : '')]: value });
   }
-  const isOption = way.startsWith('option');
-  return { paths, application: start(isOption ? options : undefined) };
-}
-
-async function expectFault({ way, given, at, says, remedy }: Row): Promise<void> {
-  const { paths, application } = await startWith({ ...good(), ...given() }, way);
-  const error = await application.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(ServiceCertificateError);
-  const { message, faults } = error as ServiceCertificateError;
-  const asFile = way.endsWith('file') || way.endsWith('_FILE');
-  const variable = VARIABLES[at] + (asFile ? '_FILE' : '');
-  expect(faults).toEqual([{ option: `tls.${at}`, variable, message: expect.any(String) }]);
-  expect(message).toContain(`  - tls.${at} (${variable}): `);
-  expect(message).toMatch(says);
-  expect(message).toMatch(remedy);
-  const path = paths[at];
-  // A wrong passphrase is reported with the path of the key that it does not open.
-  if (path) expect(message).toContain(at === 'passphrase' ? paths.privateKey : path);
-  // No content of the inputs.
-  expect(withoutPaths(message, folder)).not.toMatch(/[A-Za-z0-9+/]{40}|open sesame|open barley/);
+  return { paths, application: start(way.startsWith('option') ? options : undefined) };
 }
 
 describe('A bad certificate, key or chain ends the start of an application', () => {
-  it.each(ROWS)('$fault ($way)', (row) => expectFault(row));
+  // One for each way; test/unit/tls/material.spec.ts has a row for each fault.
+  it.each<[string, Way, () => Given | Promise<Given>, Key, RegExp]>([
+    [
+      'a missing file',
+      'option, as a file',
+      () => ({ certificate: { path: join(folder, 'nowhere.crt') } }),
+      'certificate',
+      /nowhere\.crt cannot be read \(ENOENT\)/,
+    ],
+    [
+      'the key of another certificate',
+      'option, as text',
+      async () => ({ privateKey: (await simulator.issueCertificate()).privateKey }),
+      'privateKey',
+      /holds the key of another certificate, not of "CN=.*SHA-256.*Take key and certificate from the same download/,
+    ],
+    [
+      'a certificate without key',
+      'variable',
+      () => ({ privateKey: undefined }),
+      'privateKey',
+      /is missing: tls\.certificate is set\. Set the key, or leave out both/,
+    ],
+    [
+      'an encrypted key with a wrong passphrase',
+      'variable _FILE',
+      async () => ({
+        ...pair(await simulator.issueCertificate({ passphrase: 'open sesame' })),
+        passphrase: 'open barley',
+      }),
+      'passphrase',
+      /the passphrase does not open the private key.*it is wrong, the key is damaged/,
+    ],
+  ])('%s (%s)', async (_what, way, given, at, says) => {
+    const { paths, application } = await startWith({ ...good(), ...(await given()) }, way);
+    const error = await rejection(application);
+    expect(error).toBeInstanceOf(ServiceCertificateError);
+    const { message, faults } = error as ServiceCertificateError;
+    const variable = VARIABLES[at] + (paths.chain === undefined ? '' : '_FILE');
+    expect(faults).toEqual([{ option: `tls.${at}`, variable, message: expect.stringMatching(says) }]);
+    expect(message).toContain(`  - tls.${at} (${variable}): ${faults[0].message}`);
+    // A wrong passphrase is reported with the path of the key that it does not open.
+    expect(message).toContain(paths[at === 'passphrase' ? 'privateKey' : at] ?? '');
+    // No content of the inputs.
+    expect(withoutPaths(message, folder)).not.toMatch(/[A-Za-z0-9+/]{40}|open sesame|open barley/);
+  });
 
-  it('an empty chain given as text is an option that is malformed; an empty variable is one not set', async () => {
+  it('an empty chain given as text is an option that is malformed', async () => {
     const { application } = await startWith({ ...good(), chain: ' ' }, 'option, as text');
     await expect(application).rejects.toThrow(
       /tls\.chain \(SERVICE_TLS_CHAIN\): must be text or \{ file: path \}, and not empty/,
     );
   });
 
-  it('a path where PEM text belongs (variable)', async () => {
-    const { application } = await startWith({ ...good(), privateKey: '/run/secrets/key.pem' }, 'variable');
-    await expect(application).rejects.toThrow(
-      /tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY\): .*It looks like a path.*whose name ends in _FILE/,
-    );
-  });
-
-  it('all that is wrong at once', async () => {
-    const chain = cut(simulator.chain);
-    const given = { ...pair(issued.expired), privateKey: app.privateKey, chain };
-    const { application } = await startWith(given, 'variable _FILE');
-    const error = await application.catch((reason: unknown) => reason);
-    const faults = (error as ServiceCertificateError).faults.map(({ variable }) => variable);
-    expect(faults.sort()).toEqual([
-      'SERVICE_TLS_CERTIFICATE_FILE',
-      'SERVICE_TLS_CHAIN_FILE',
-      'SERVICE_TLS_PRIVATE_KEY_FILE',
-    ]);
-  });
-
-  it('a tls function that fails or returns nothing', async () => {
-    const { tls: _, ...rest } = simulator.moduleOptions();
-    const withSource = (source: () => Promise<never>) =>
-      NestFactory.create(ServiceModule.forRoot({ ...rest, tls: source }), {
-        logger: false,
-        abortOnError: false,
-      });
+  it('a tls function that fails, or returns no certificate where one is needed', async () => {
     const sealed = Object.assign(new Error('token s.1234 refused'), { code: 'VAULT_SEALED' });
-    await expect(withSource(() => Promise.reject(sealed))).rejects.toThrow(
+    await expect(start(() => Promise.reject(sealed))).rejects.toThrow(
       /tls: the function failed \(VAULT_SEALED: token s\.1234 refused\)\. Look at its vault or store\.$/,
     );
-    await expect(withSource(async () => ({}) as never)).rejects.toThrow(
+    await expect(start(async () => ({}))).rejects.toThrow(
       /tls\.certificate.* is missing: 'mtls' needs it, and the tls function returned none/,
     );
   });
 });
 
-describe('Forms that are accepted', () => {
-  const forms: [Way, string, (text: string) => string][] = [
+describe('The certificate in use', () => {
+  it.each<[Way, string, (text: string) => string]>([
     ['option, as text', 'CRLF', (text) => text.replaceAll('\n', '\r\n')],
     ['option, as a file', 'a byte order mark', (text) => `\uFEFF${text}`],
     ['variable', 'newlines escaped', (text) => text.replaceAll('\n', '\\n')],
     ['variable _FILE', 'base64', (text) => Buffer.from(text).toString('base64')],
-  ];
-  it.each(forms)('%s: %s', async (way, _name, form) => {
-    const given = {
-      certificate: form(app.certificate + simulator.chain),
-      privateKey: form(app.privateKey),
-      chain: form(simulator.chain),
-    };
+  ])('is given as %s: %s, with the chain and the key in one file', async (way, _name, form) => {
+    const whole = form(app.privateKey + app.certificate + simulator.chain);
+    const given = { certificate: whole, privateKey: whole, chain: form(simulator.chain) };
     const { application } = await startWith(given, way);
     await (await application).get(BanksService).list();
     expect(simulator.requests.at(-1)?.certificateSubject).toBe(app.subject);
   });
-});
 
-it('takes certificate, chain and key from one file that both variables name', async () => {
-  const file = await fileOf(app.privateKey + app.certificate + simulator.chain);
-  process.env.SERVICE_TLS_CERTIFICATE_FILE = process.env.SERVICE_TLS_PRIVATE_KEY_FILE = file;
-  process.env.SERVICE_TLS_CHAIN_FILE = await fileOf(simulator.chain);
-  await (await start(undefined)).get(BanksService).list();
-  expect(simulator.requests.at(-1)?.certificateSubject).toBe(app.subject);
+  it('is shown with subject, issuer, fingerprint and dates, and is healthy', async () => {
+    const logger = new CollectingLogger();
+    const auth = (await start(simulator.moduleOptions().tls, logger)).get(ServiceAuthService);
+    const { subject, issuer, fingerprint256, validFrom, validTo } = new X509Certificate(app.certificate);
+    const certificate = {
+      subject: subject.replace('\n', ', '),
+      issuer,
+      fingerprint256,
+      validFrom: new Date(validFrom),
+      validTo: new Date(validTo),
+    };
+    expect(auth.certificate).toEqual(certificate);
+    expect(auth.identityStatus).toEqual({ healthy: true, certificate, daysLeft: expect.any(Number) });
+    expect(logger.lines.join('\n')).not.toMatch(/ends in/);
+  });
+
+  it('is warned of with its date where it ends soon', async () => {
+    const notAfter = new Date(Math.floor((Date.now() + 20 * DAY_MS) / 1000) * 1000);
+    const soon = await simulator.issueCertificate({ commonName: 'soon', notAfter });
+    const logger = new CollectingLogger();
+    const auth = (await start({ ...pair(soon), chain: simulator.chain }, logger)).get(ServiceAuthService);
+    const date = notAfter.toISOString().replace('.000Z', 'Z');
+    expect(logger.linesOf('ServiceModule')).toContainEqual(
+      expect.stringMatching(
+        `^tls\\.certificate: "CN=soon" .* ends in 19 days, on ${date}\\. Generate a new one in the developer portal`,
+      ),
+    );
+    expect(auth.identityStatus).toMatchObject({ healthy: true, daysLeft: 19 });
+  });
+
+  it('serves other clients too: node:https and axios, over one pool', async () => {
+    const auth = (await start(simulator.moduleOptions().tls)).get(ServiceAuthService);
+    const url = `${simulator.urls.baseUrl}/banks/v1`;
+    const headers = await auth.authorizationHeaders();
+    const status = await new Promise((resolve, reject) => {
+      get(url, { agent: auth.httpsAgent, headers }, (response) => {
+        response.resume().on('end', () => resolve(response.statusCode));
+      }).on('error', reject);
+    });
+    expect(status).toBe(200);
+    expect((await axios.get(url, { httpsAgent: auth.httpsAgent, headers })).status).toBe(200);
+    const seen = simulator.requests.map(({ certificateSubject }) => certificateSubject);
+    expect(seen).toEqual([app.subject, app.subject]);
+    expect(new Set(simulator.requests.map(({ connection }) => connection)).size).toBe(1);
+  });
 });
 
 const openssl = findPeer('openssl');
@@ -287,20 +237,13 @@ itWith(openssl, 'a server that knows its root alone')(
       for await (const chunk of server.stdout) if ((said += String(chunk)).includes('ACCEPT')) break;
       const baseUrl = `https://localhost:${/ACCEPT [^\n]*:(\d+)/.exec(said)?.[1]}`;
       const refusal = async (certificate: string) => {
-        const { urls, ...rest } = simulator.moduleOptions();
-        const tls = { certificate, privateKey: client.key, chain: authority.chain };
-        const module = ServiceModule.forRoot({
-          ...rest,
-          urls: { ...urls, baseUrl },
-          tls,
+        const { banks, close } = await createServiceClient({
+          ...simulator.moduleOptions(),
+          urls: { baseUrl },
+          tls: { certificate, privateKey: client.key, chain: authority.chain },
           http: { retries: 0 },
         });
-        const host = await NestFactory.createApplicationContext(module, {
-          logger: false,
-          abortOnError: false,
-        });
-        const listed = host.get(BanksService).list();
-        return listed.catch((error: unknown) => error).finally(() => host.close());
+        return rejection(banks.list()).finally(close);
       };
       const error = await refusal(client.certificate);
       expect(error).toBeInstanceOf(ServiceCertificateError);
@@ -318,76 +261,384 @@ itWith(openssl, 'a server that knows its root alone')(
   },
 );
 
-describe('The certificate in use', () => {
-  const lines: string[] = [];
-  const logger = {
-    log: () => undefined,
-    warn: (message: string) => void lines.push(`warn: ${message}`),
-    error: (message: string) => void lines.push(`error: ${message}`),
-  };
-  afterEach(() => void (lines.length = 0));
+describe('An alert about our certificate', () => {
+  type Version = 'TLSv1.2' | 'TLSv1.3';
+  type When =
+    | 'in the handshake'
+    | 'instead of an answer'
+    | 'on a kept-alive connection'
+    | 'after an informational answer'
+    | 'after the first bytes of an answer'
+    | 'in the body of an answer';
+  const AFTER: When[] = [
+    // In TLS 1.2 the verdict on the certificate comes before the handshake ends; in TLS 1.3 before the session tickets.
+    'instead of an answer',
+    'on a kept-alive connection',
+    'after an informational answer',
+    'after the first bytes of an answer',
+    'in the body of an answer',
+  ];
+  /** What may come after the service acted. */
+  const DOUBTS = (['TLSv1.2', 'TLSv1.3'] as const).flatMap((version) =>
+    AFTER.flatMap((when) => [44, 49].map((alert): [Version, When, number] => [version, when, alert])),
+  );
+  /** What comes before the request was looked at: the handshake's own verdict. */
+  const PROOFS = [44, 49].map((alert): [Version, When, number] => ['TLSv1.3', 'in the handshake', alert]);
 
-  it('is shown with subject, issuer, fingerprint and dates, and is healthy', async () => {
-    const auth = (await start(simulator.moduleOptions().tls as ServiceTlsOptions, logger)).get(
-      ServiceAuthService,
+  let authority: Authority;
+  let first: Issued;
+  let second: Issued;
+  const closes: (() => Promise<unknown>)[] = [];
+  beforeAll(async () => {
+    authority = await createAuthority();
+    [first, second] = await Promise.all(['first', 'second'].map((name) => authority.client(name)));
+  });
+  afterEach(async () => {
+    for (const close of closes.splice(0).reverse()) await close();
+  });
+
+  /** A client, and a server that refuses its certificate of one call; `done` counts the calls that it carried out. */
+  async function refusing([version, when, alert]: [Version, When, number], hasNewPair: boolean) {
+    const done: string[] = [];
+    let left = 1;
+    let silent = false;
+    const { serverChain: cert, server, chain: ca } = authority;
+    const api = await alertingServer(
+      version,
+      { cert, key: server.key, ca, requestCert: true, rejectUnauthorized: true },
+      (request, response, send) => {
+        request.resume().on('end', () => {
+          if (silent) return;
+          done.push(`${request.method} ${request.url}`);
+          if (request.url !== '/a' || left === 0) return response.end('{"ok":true}');
+          left -= 1;
+          const socket = request.socket as TLSSocket;
+          if (when === 'after an informational answer') response.writeProcessing();
+          if (when === 'after the first bytes of an answer') socket.write('HTTP/1.1 20');
+          if (when === 'in the body of an answer')
+            response.writeHead(200, { 'content-length': 90 }).write('{');
+          // Behind what was written just now.
+          setImmediate(() => setImmediate(() => send(alert)));
+        });
+      },
+      (send) => {
+        silent = when === 'in the handshake' && left === 1;
+        if (!silent) return;
+        left -= 1;
+        // Before OpenSSL's session tickets, as servers do that refuse.
+        send(alert);
+      },
     );
-    const { subject, issuer, fingerprint256, validFrom, validTo } = new X509Certificate(app.certificate);
-    expect(auth.certificate).toEqual({
-      subject: subject.replace('\n', ', '),
-      issuer,
-      fingerprint256,
-      validFrom: new Date(validFrom),
-      validTo: new Date(validTo),
+    let readings = 0;
+    const { http, close } = await createServiceClient({
+      environment: 'production',
+      authentication: 'mtls',
+      urls: { baseUrl: api.url },
+      appToken: 'a1',
+      tls: () => {
+        readings += 1;
+        const { certificate, key } = readings > 1 && hasNewPair ? second : first;
+        return { certificate, privateKey: key, chain: ca };
+      },
+      http: { retries: 0, timeout: 10_000 },
     });
-    expect(auth.identityStatus).toEqual({
-      healthy: true,
-      certificate: auth.certificate,
-      daysLeft: expect.any(Number),
+    closes.push(api.close, close);
+    if (when === 'on a kept-alive connection') await http.get('/warm');
+    return { http, done, reloads: () => readings - 1 };
+  }
+
+  const ofFirst = () => new X509Certificate(first.certificate).fingerprint256;
+  const posts = (done: string[]) => done.filter((each) => each === 'POST /a').length;
+
+  it.each(DOUBTS)('%s, %s, %d: a POST is sent once, and its outcome is unknown', async (...how) => {
+    for (const hasNewPair of [true, false]) {
+      const { http, done, reloads } = await refusing(how, hasNewPair);
+      const error = await rejection(http.post('/a', {}));
+      expect(error).toBeInstanceOf(ServiceConnectionError);
+      expect(error).toMatchObject({ kind: 'tls', outcomeUnknown: true, method: 'POST', path: '/a' });
+      expect((error as Error).message).toContain(ofFirst());
+      expect(posts(done)).toBe(1);
+      // For the next call.
+      expect(reloads()).toBe(1);
+      expect(await http.post('/a', {})).toEqual({ ok: true });
+    }
+  });
+
+  it.each([...DOUBTS, ...PROOFS])('%s, %s, %d: a GET is sent once more with a new pair', async (...how) => {
+    const renewed = await refusing(how, true);
+    expect(await renewed.http.get('/a')).toEqual({ ok: true });
+    const error = await rejection((await refusing(how, false)).http.get('/a'));
+    expect(error).toBeInstanceOf(ServiceCertificateError);
+    expect((error as Error).message).toContain(ofFirst());
+  });
+
+  it.each(DOUBTS)('%s, %s, %d: a POST with a key is sent once more with a new pair', async (...how) => {
+    const renewed = await refusing(how, true);
+    const key = { idempotencyKey: 'k-1' };
+    expect(await renewed.http.post('/a', {}, key)).toEqual({ ok: true });
+    expect(posts(renewed.done)).toBe(2);
+    const error = await rejection((await refusing(how, false)).http.post('/a', {}, key));
+    expect(error).toMatchObject({ kind: 'tls', outcomeUnknown: true, idempotencyKey: 'k-1' });
+  });
+
+  it.each(PROOFS)('%s, %s, %d: a POST is sent once more with a new pair, else refused', async (...how) => {
+    const renewed = await refusing(how, true);
+    expect(await renewed.http.post('/a', {})).toEqual({ ok: true });
+    const { http, reloads } = await refusing(how, false);
+    const error = await rejection(http.post('/a', {}));
+    expect(error).toBeInstanceOf(ServiceCertificateError);
+    expect((error as Error).message).toContain(ofFirst());
+    expect(reloads()).toBe(1);
+  });
+});
+
+describe('The certificates of a simulator', () => {
+  let own: ServiceSimulator;
+  const startOwn = simulatorsOfBlock((options) => ServiceSimulator.start(options));
+  beforeAll(async () => {
+    own = await startOwn();
+  });
+
+  const blocks = (pem: string) =>
+    (pem.match(/-----BEGIN[^]+?-----END [A-Z ]+-----/g) ?? []).map((each) => new X509Certificate(each));
+
+  it('form a chain: application, intermediate, root', () => {
+    const application = new X509Certificate(own.application.certificate);
+    const [intermediate, root] = blocks(own.chain);
+    expect(application.checkIssued(intermediate)).toBe(true);
+    expect(application.verify(intermediate.publicKey)).toBe(true);
+    expect(intermediate.verify(root.publicKey)).toBe(true);
+    expect(root.verify(root.publicKey)).toBe(true);
+    expect([application.ca, intermediate.ca, root.ca]).toEqual([false, true, true]);
+    expect(application.checkPrivateKey(createPrivateKey(own.application.privateKey))).toBe(true);
+    expect(own.application.subject).toBe('CN=application, O=Simulated Application');
+  });
+
+  it('serve a server certificate for 127.0.0.1 and localhost, with the intermediate, that verifies with the chain alone', async () => {
+    const { port } = new URL(own.urls.sandboxUrl);
+    const [intermediate, root] = blocks(own.chain);
+    for (const ca of [own.chain, root.toString()]) {
+      for (const servername of ['localhost', undefined]) {
+        const socket = connect({ host: '127.0.0.1', port: Number(port), ca, servername });
+        await new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject));
+        expect(socket.authorized).toBe(true);
+        const issuer = socket.getPeerX509Certificate()?.issuerCertificate;
+        expect(issuer?.fingerprint256).toBe(intermediate.fingerprint256);
+        socket.destroy();
+      }
+    }
+    for (const ca of [undefined, (await startOwn()).chain])
+      expect(await failCode(call(own, own.urls.sandboxUrl, { ca }))).toMatch(/CERT|SIGNATURE/);
+  });
+
+  it('are issued with the name, dates and passphrase asked for', async () => {
+    const notBefore = new Date('2030-01-01T00:00:00Z');
+    const notAfter = new Date('2031-01-01T00:00:00Z');
+    const issued = await own.issueCertificate({
+      commonName: 'billing, with comma',
+      notBefore,
+      notAfter,
+      passphrase: 'pass',
     });
-    expect(lines).toEqual([]);
+    const certificate = new X509Certificate(issued.certificate);
+    expect(new Date(certificate.validFrom)).toEqual(notBefore);
+    expect(new Date(certificate.validTo)).toEqual(notAfter);
+    expect(certificate.subject).toContain('billing\\, with comma');
+    expect(issued.fingerprint256).toBe(certificate.fingerprint256);
+    expect(issued.chain).toBe(own.chain);
+    expect(issued.privateKey).toContain('BEGIN ENCRYPTED PRIVATE KEY');
+    expect(() => createPrivateKey(issued.privateKey)).toThrow();
+    const key = createPrivateKey({ key: issued.privateKey, passphrase: 'pass' });
+    expect(certificate.checkPrivateKey(key)).toBe(true);
+  });
+
+  it('are foreign on demand: same form, another root', async () => {
+    const foreign = await own.issueCertificate({ foreign: true });
+    const [intermediate, root] = blocks(foreign.chain);
+    expect(new X509Certificate(foreign.certificate).verify(intermediate.publicKey)).toBe(true);
+    expect(root.fingerprint256).not.toBe(blocks(own.chain)[1].fingerprint256);
+  });
+
+  it('live as long as asked for', async () => {
+    const short = await startOwn({ certificates: { applicationLifetime: 86_400 } });
+    const { validTo } = new X509Certificate(short.application.certificate);
+    expect((Date.parse(validTo) - Date.now()) / DAY_MS).toBeCloseTo(1, 2);
   });
 
   it.each([
-    [20, 'ends in 19 days'],
-    [0.5, 'ends in 0 days'],
-  ])('that ends in %d days is warned of with the date, through the host logger', async (days, within) => {
-    const notAfter = new Date(Math.floor((Date.now() + days * DAY_MS) / 1000) * 1000);
-    const soon = await simulator.issueCertificate({ commonName: 'soon', notAfter });
-    const auth = (await start({ ...pair(soon), chain: simulator.chain }, logger)).get(ServiceAuthService);
-    const date = notAfter.toISOString().replace('.000Z', 'Z');
-    expect(lines).toHaveLength(1);
-    expect(lines[0]).toMatch(/^warn: tls\.certificate: "CN=soon"/);
-    expect(lines[0]).toContain(`${within}, on ${date}`);
-    expect(lines[0]).toMatch(/Generate a new one in the developer portal/);
-    expect(auth.identityStatus).toMatchObject({ healthy: true, daysLeft: Math.ceil(days) - 1 });
+    ['foreign', { foreign: true }, /SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO/],
+    ['expired', { notAfter: new Date(Date.now() - 1000) }, /^CERT_HAS_EXPIRED$/],
+    ['for another host', { names: ['elsewhere.example'] }, /^ERR_TLS_CERT_ALTNAME_INVALID$/],
+  ])('can be replaced on the server by one that is %s, and put back', async (_, request, code) => {
+    const url = `${own.urls.sandboxUrl}/echo/v1`;
+    await own.useServerCertificate({ face: 'sandbox', ...request });
+    expect(await failCode(call(own, url))).toMatch(code);
+    expect((await call(own, `${own.urls.authUrl}/x`)).status).toBe(404);
+    await own.useServerCertificate();
+    expect((await call(own, url)).status).toBe(401);
   });
 
-  it('that ends while the application runs is not healthy any more', async () => {
-    // Late enough for a start on a busy machine.
-    const notAfter = new Date(Math.ceil((Date.now() + 5_000) / 1000) * 1000);
-    const brief = await simulator.issueCertificate({ commonName: 'brief', notAfter });
-    const auth = (await start({ ...pair(brief), chain: simulator.chain }, logger)).get(ServiceAuthService);
-    expect(auth.identityStatus).toMatchObject({ healthy: true, daysLeft: 0 });
-    await sleep(notAfter.getTime() - Date.now() + 20);
-    expect(auth.identityStatus).toMatchObject({ healthy: false, daysLeft: -1 });
-  }, 15_000);
+  it('need an optional peer, whose absence is explained', () => {
+    const absent = Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' });
+    const message: unknown = expect.stringContaining('npm i -D @peculiar/x509');
+    expect(explainAbsence(absent)).toMatchObject({ message });
+    const other = new Error('another fault');
+    expect(explainAbsence(other)).toBe(other);
+  });
+});
 
-  it('serves other clients with the same identity: node:https and axios', async () => {
-    const auth = (await start(simulator.moduleOptions().tls as ServiceTlsOptions)).get(ServiceAuthService);
-    const url = `${simulator.urls.baseUrl}/banks/v1`;
-    const headers = await auth.authorizationHeaders();
-    const status = await new Promise((resolve, reject) => {
-      get(url, { agent: auth.httpsAgent, headers }, (response) => {
-        response.resume().on('end', () => resolve(response.statusCode));
-      }).on('error', reject);
-    });
-    expect(status).toBe(200);
-    expect((await axios.get(url, { httpsAgent: auth.httpsAgent, headers })).status).toBe(200);
-    expect(simulator.requests.map(({ certificateSubject }) => certificateSubject)).toEqual([
-      app.subject,
-      app.subject,
+describe('Client certificates on a simulator', () => {
+  const startOne = simulatorsOfBlock();
+  const REVOKED = /^ERR_SSL_SSL(V3|\/TLS)_ALERT_CERTIFICATE_REVOKED$/;
+
+  async function serve(options?: SimulatorOptions) {
+    const one = await startOne(options);
+    const { baseUrl, sandboxMtlsUrl } = one.urls;
+    const headers = { 'service-app-token': one.appToken };
+    return { one, base: `${baseUrl}/banks/v1`, sandboxMtls: `${sandboxMtlsUrl}/banks/v1`, headers };
+  }
+
+  it('are accepted on both mTLS servers, and recorded', async () => {
+    const { one, base, sandboxMtls, headers } = await serve();
+    const certificate = one.application;
+    expect((await call(one, base, { certificate, headers })).status).toBe(200);
+    expect((await call(one, sandboxMtls, { certificate, headers })).status).toBe(200);
+    const seen = {
+      certificateSubject: certificate.subject,
+      certificateFingerprint256: certificate.fingerprint256,
+      status: 200,
+    };
+    expect(one.requests).toMatchObject([
+      { face: 'base', environment: 'production', ...seen },
+      { face: 'sandbox-mtls', environment: 'sandbox', ...seen },
     ]);
-    // One pool for all of them.
-    expect(new Set(simulator.requests.map(({ connection }) => connection)).size).toBe(1);
+    expect(one.refusals).toEqual([]);
+    const issued = await one.issueCertificate({ passphrase: 'pass word' });
+    const withChain = { ...issued, certificate: issued.certificate + issued.chain };
+    expect((await call(one, base, { certificate: withChain, headers })).status).toBe(200);
+  });
+
+  it.each([
+    ['foreign', { foreign: true }, /^ERR_SSL_TLSV1_ALERT_UNKNOWN_CA$/, 'unknown_ca'],
+    [
+      'expired',
+      { notAfter: new Date(Date.now() - 5000) },
+      /^ERR_SSL_SSL(V3|\/TLS)_ALERT_CERTIFICATE_EXPIRED$/,
+      'certificate_expired',
+    ],
+    [
+      'not yet valid',
+      { notBefore: new Date(Date.now() + 60_000) },
+      /^ERR_SSL_SSL(V3|\/TLS)_ALERT_BAD_CERTIFICATE$/,
+      'bad_certificate',
+    ],
+  ])('are refused with a TLS alert when %s', async (_, request, code, alert) => {
+    const { one, base, sandboxMtls, headers } = await serve();
+    const certificate = await one.issueCertificate(request);
+    expect(await failCode(call(one, base, { certificate, headers }))).toMatch(code);
+    expect(await failCode(call(one, sandboxMtls, { certificate, headers }))).toMatch(code);
+    const certificateFingerprint256 = certificate.fingerprint256;
+    expect(one.refusals).toMatchObject([
+      { face: 'base', alert, certificateFingerprint256 },
+      { face: 'sandbox-mtls', alert, certificateFingerprint256 },
+    ]);
+    expect(one.handshakes.base).toEqual({ total: 1, resumed: 0, refused: 1 });
+    expect(one.requests).toEqual([]);
+  });
+
+  it('are refused under other ciphers and without a subject too; the newest refusals are kept', async () => {
+    const { one, base, headers } = await serve({ maxRequests: 2 });
+    const { certificate: cert, key } = await issue('');
+    for (const ciphers of [undefined, 'TLS_AES_128_GCM_SHA256', 'TLS_CHACHA20_POLY1305_SHA256'])
+      expect(await failCode(call(one, base, { cert, key, headers, ciphers }))).toBe(
+        'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA',
+      );
+    const refusal = { certificateSubject: '', alert: 'unknown_ca' };
+    expect(one.refusals).toMatchObject([refusal, refusal]);
+  });
+
+  it('are required in the handshake on {sandbox_mtls_url}, and on {base_url} with requireClientCertificate', async () => {
+    const { one, base, sandboxMtls, headers } = await serve({ requireClientCertificate: true });
+    const missing = 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED';
+    expect(await failCode(call(one, sandboxMtls, { headers }))).toBe(missing);
+    expect(one.refusals).toMatchObject([{ face: 'sandbox-mtls', alert: 'certificate_required' }]);
+    const bearer = { authorization: `Bearer ${await one.issueToken()}` };
+    expect(await failCode(call(one, base, { headers: bearer }))).toBe(missing);
+    expect((await call(one, base, { headers: bearer, certificate: one.application })).status).toBe(200);
+  });
+
+  it('are missed on {base_url} with an HTML 400, unless there is a bearer', async () => {
+    const { one, base, headers } = await serve();
+    const refused = await call(one, base, { headers });
+    expect(refused.status).toBe(400);
+    expect(refused.headers['content-type']).toBe('text/html');
+    expect(refused.body).toContain('No required SSL certificate was sent');
+    const authorization = `Bearer ${await one.issueToken()}`;
+    expect((await call(one, base, { headers: { authorization } })).status).toBe(200);
+  });
+
+  it('are refused with an HTML 400 in place of an alert on demand', async () => {
+    const { one, base, sandboxMtls, headers } = await serve({ clientCertificateRefusal: 'http-400' });
+    const foreign = await one.issueCertificate({ foreign: true });
+    for (const url of [base, sandboxMtls]) {
+      for (const [certificate, title] of [
+        [foreign, 'The SSL certificate error'],
+        [undefined, 'No required SSL certificate'],
+      ] as const) {
+        const { status, body } = await call(one, url, { headers, certificate });
+        expect([status, body]).toEqual([400, expect.stringContaining(title)]);
+      }
+    }
+  });
+
+  it('are refused on TLS 1.2: missing with an alert, foreign with a closed connection', async () => {
+    const { one, sandboxMtls, headers } = await serve({ maxTlsVersion: 'TLSv1.2' });
+    expect(await failCode(call(one, sandboxMtls, { headers }))).toBe('EPROTO');
+    const certificate = await one.issueCertificate({ foreign: true });
+    expect(await failCode(call(one, sandboxMtls, { headers, certificate }))).toBe('ECONNRESET');
+    expect((await call(one, sandboxMtls, { headers, certificate: one.application })).status).toBe(200);
+  });
+
+  it('are refused once revoked, on new connections, resumed sessions and open connections', async () => {
+    const { one, base, headers } = await serve();
+    const agent = keptAliveAgent(one, one.application);
+    expect((await call(one, base, { agent, headers })).status).toBe(200);
+    one.revokeCertificate();
+    expect((await call(one, base, { agent, headers })).status).toBe(400);
+    agent.destroy();
+    expect(await failCode(call(one, base, { agent, headers }))).toMatch(REVOKED);
+    expect(one.handshakes.base).toEqual({ total: 2, resumed: 1, refused: 1 });
+    const certificate = one.application;
+    expect(await failCode(call(one, base, { headers, certificate }))).toMatch(REVOKED);
+    agent.destroy();
+    const other = await one.issueCertificate();
+    expect((await call(one, base, { headers, certificate: other })).status).toBe(200);
+  });
+
+  it('are asked for, but not needed, at the token endpoint', async () => {
+    const { one } = await serve();
+    const url = `${one.urls.authUrl}/oauth2/token`;
+    await call(one, url);
+    await call(one, url, { certificate: one.application });
+    const seen = one.tokenRequests.map((request) => request.certificateSubject);
+    expect(seen).toEqual([undefined, one.application.subject]);
+  });
+
+  it('are counted: handshakes, resumed sessions, connections', async () => {
+    const { one, base, headers } = await serve();
+    const agent = keptAliveAgent(one, one.application);
+    const first = await call(one, base, { agent, headers });
+    expect(first.headers['keep-alive']).toBe('timeout=5');
+    await call(one, base, { agent, headers });
+    expect(one.handshakes.base).toEqual({ total: 1, resumed: 0, refused: 0 });
+    expect(one.requests.map((request) => request.connection)).toEqual([1, 1]);
+    expect(one.openConnections).toBe(1);
+    agent.destroy();
+    const again = keptAliveAgent(one, one.application);
+    await call(one, base, { agent: again, headers });
+    again.destroy();
+    expect((await call(one, base, { agent: again, headers })).status).toBe(200);
+    expect(one.handshakes.base).toEqual({ total: 3, resumed: 1, refused: 0 });
+    again.destroy();
   });
 });

@@ -1,234 +1,271 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { ConfigModule } from '@nestjs/config';
+import { Test } from '@nestjs/testing';
+import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { ServiceSimulator } from 'nestjs-service/testing';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { BanksService, ServiceConfigurationError, ServiceModule, ServiceStartupError } from 'nestjs-service';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { run } from '../../lib/cli/doctor.js';
+import { ClockCheck } from '../../lib/cli/doctor/clock.js';
+import { shakeHands } from '../../lib/cli/doctor/handshake.js';
+import { judgeClientCertificate, judgeServer } from '../../lib/cli/doctor/judge.js';
 import { type Examined } from '../../lib/cli/examine.js';
 import { runCommand } from '../../lib/cli/run-command.js';
+import { type ServiceModuleOptions } from '../../lib/config/options.js';
+import { resolveOptions } from '../../lib/config/resolve-options.js';
+import { Secret } from '../../lib/config/secret.js';
+import { reportStart } from '../../lib/engine/start-report.js';
+import { checkStart } from '../../lib/engine/startup-check.js';
+import { type CertificateSummary } from '../../lib/errors/index.js';
+import { type ExchangeRequest, type ExchangeResponse } from '../../lib/exchange/exchange.types.js';
+import { SILENT } from '../../lib/exchange/io.js';
+import { summarize } from '../../lib/tls/certificate-summary.js';
 import { BROKEN_SETUPS, setupsOfBlock } from '../helpers/broken-setups.js';
-import { onlyInSoak, partOf } from '../helpers/in-soak.js';
-import { issue, type Issued } from '../helpers/certificates.js';
+import { createAuthority, issue, type Authority, type Issued } from '../helpers/certificates.js';
 import { commandIo } from '../helpers/command-io.js';
+import { startConnectProxy } from '../helpers/connect-proxy.js';
 import { MODES } from '../helpers/leak-scan.js';
-import { secretsIn } from '../helpers/secret-scan.js';
-import { simulatorsOfBlock, startSimulator } from '../helpers/simulators.js';
-import { commandLine, startCommand } from '../helpers/source-process.js';
+import { makeClient } from '../helpers/make-client.js';
+import { CollectingLogger, everyForm, secretsIn } from '../helpers/secret-scan.js';
+import { simulatorsOfBlock } from '../helpers/simulators.js';
+import { startCommand } from '../helpers/source-process.js';
+import { modulesOfBlock, rejection } from '../helpers/start-module.js';
+import { TimerCount } from '../helpers/timer-count.js';
+import { mtlsServer, type MtlsServerOptions } from '../unit/tls/mtls-server.js';
 
-describe('nestjs-service doctor', () => {
+const DAY_MS = 86_400_000;
+const LIMITS = { stepMs: 10_000, totalMs: 20_000 };
+const OAUTH = { environment: 'production', authentication: 'oauth' } as const;
+
+const startSimulator = simulatorsOfBlock();
+const { start, setVariables } = modulesOfBlock();
+
+const secretsOf = ({ appToken, clientSecret, application }: ServiceSimulator) => ({
+  appToken,
+  clientSecret,
+  privateKey: application.privateKey,
+});
+
+describe('of a set-up that is broken, the doctor and the start-up check name the true cause:', () => {
   const withSetup = setupsOfBlock();
 
-  describe('names the true cause first', () => {
-    for (const [what, setup] of partOf(Object.entries(BROKEN_SETUPS), 12)) {
-      it(what, async () => {
-        await withSetup(setup, async (variables, simulator) => {
-          const io = commandIo(variables);
-          const code = await run(['--json'], io, { stepMs: setup.stepMs ?? 5_000, totalMs: 20_000 });
-          const { ok, checks } = JSON.parse(io.printed()) as Examined;
-          const failures = checks.filter(({ status }) => status === 'failed');
-          expect(failures[0]).toEqual({
-            name: setup.cause,
-            status: 'failed',
-            message: expect.stringMatching(setup.words),
-            remedy: expect.stringMatching(/\w{3}.*\.$/),
-          });
-          expect({ ok, code }).toEqual({ ok: false, code: 1 });
-          const follows = checks.filter(({ message }) => message.startsWith('Follows from'));
-          for (const { status } of follows) expect(status).toBe('skipped');
-          const secrets = {
-            appToken: simulator.appToken,
-            clientSecret: simulator.clientSecret,
-            privateKey: simulator.application.privateKey,
-            passwords: 's3cret-',
-          };
-          expect(secretsIn(io.printed() + io.complained(), secrets)).toEqual([]);
-        });
+  it.each(Object.entries(BROKEN_SETUPS))('%s', async (_what, setup) => {
+    // Else it is a fault of the variables.
+    const isOfConnection = setup.cause.includes('.');
+    await withSetup(setup, async (variables, simulator) => {
+      const secrets = { ...secretsOf(simulator), passwords: 's3cret-' };
+      const io = commandIo(variables);
+      const code = await run(['--json'], io, { ...LIMITS, stepMs: setup.stepMs ?? 5_000 });
+      const { ok, checks } = JSON.parse(io.printed()) as Examined;
+      expect({ ok, code }).toEqual({ ok: false, code: 1 });
+      const failures = checks.filter(({ status }) => status === 'failed');
+      expect(failures[0]).toEqual({
+        name: setup.cause,
+        status: 'failed',
+        message: expect.stringMatching(setup.words),
+        remedy: expect.stringMatching(/\w{3}.*\.$/),
       });
+      // What follows from it is not reported as failed.
+      if (isOfConnection) expect(failures).toHaveLength(1);
+      expect(secretsIn(io.printed() + io.complained(), secrets)).toEqual([]);
+
+      setVariables({
+        ...(Object.keys(variables).length > 0 && { SERVICE_STARTUP_CHECK: 'fail' }),
+        // One attempt, so that the test does not wait.
+        ...(isOfConnection && { SERVICE_HTTP_RETRIES: '0' }),
+        ...(setup.stepMs && { SERVICE_HTTP_TIMEOUT: String(setup.stepMs) }),
+        ...variables,
+      });
+      const logger = new CollectingLogger();
+      const error = await rejection(start({ imports: [ServiceModule.forRoot()] }, logger));
+      expect(error).toBeInstanceOf(ServiceConfigurationError);
+      const { message, faults, code: errorCode } = error as ServiceConfigurationError;
+      expect(message.replace(/\n/g, ' ')).toMatch(new RegExp(setup.wordsAtStart ?? setup.words, 'i'));
+      if (isOfConnection) {
+        expect(errorCode).toBe('startup_check_failed');
+        // It makes two calls, and looks no further.
+        const check = setup.cause.startsWith('token') ? 'token.api' : 'api.banks';
+        expect(message).toContain(`(${check})`);
+        const text = expect.any(String);
+        const variable = expect.stringMatching(/^SERVICE_/);
+        expect(faults).toEqual([{ option: text, variable, message: text }]);
+      }
+      expect(secretsIn(everyForm(error) + everyForm(logger.lines), secrets)).toEqual([]);
+    });
+  });
+});
+
+/** Runs the doctor, and checks its exit code; what it printed. */
+async function printed(code: 0 | 1, args: string[], io = commandIo()): Promise<string> {
+  expect(await run(args, io, LIMITS)).toBe(code);
+  return io.printed();
+}
+
+describe('the doctor of a set-up that works', () => {
+  it.each(Object.entries(MODES))('ends with 0, and shows no secret: %s', async (_mode, options) => {
+    const simulator = await startSimulator();
+    const io = commandIo(simulator.env(options));
+    const output = await printed(0, [], io);
+    expect(output).toMatch(/\n\d+ ok, \d+ warnings?, 0 failed, \d+ skipped\.\n$/);
+    expect(output).toMatch(/^ok +api\.banks +GET \/banks\/v1 is answered with JSON/m);
+    const isShown = /^ok +token-endpoint\.client-certificate +The server asked .*, and did not refuse "CN=/m;
+    expect(isShown.test(output)).toBe('oauthMtls' in options);
+    expect(io.complained()).toBe('');
+    expect(secretsIn(output, { ...secretsOf(simulator), tokens: 'eyJ' })).toEqual([]);
+    // One request of each kind, and no customer.
+    const tokens = simulator.tokenRequests.map(({ body }) => new URLSearchParams(body).get('scope'));
+    expect(tokens).toEqual(tokens.length === 0 ? [] : ['api']);
+    expect(simulator.apiRequests.map(({ path }) => path)).toEqual(['/banks/v1']);
+    expect(simulator.customers).toEqual([]);
+  });
+
+  it('makes no call without a bearer where the token endpoint says to wait', async () => {
+    const simulator = await startSimulator();
+    simulator.fail({ path: '/oauth2/token', times: Infinity, fault: { status: 429 } });
+    expect(await printed(0, [], commandIo(simulator.env(OAUTH)))).toMatch(
+      /^skipped +api\.banks +There is no token/m,
+    );
+    expect(simulator.requests.map(({ path }) => path)).not.toContain('/banks/v1');
+  });
+
+  it('connects to nothing with --offline', async () => {
+    const simulator = await startSimulator();
+    expect(await printed(0, ['--offline'], commandIo(simulator.env()))).not.toMatch(/ api\./);
+    expect([simulator.handshakes.base.total, simulator.requests]).toEqual([0, []]);
+  });
+
+  it('asks for a token of the customer that is named, and says that the endpoint refuses him', async () => {
+    const simulator = await startSimulator();
+    const io = () => commandIo(simulator.env({ authentication: 'oauth' }));
+    await printed(0, ['--customer', 'c-1'], io());
+    expect(simulator.tokenRequests.at(-1)?.body).toContain('scope=customer.c-1');
+    const ofCustomer = ({ body }: { body: string }): boolean => body.includes('customer.');
+    simulator.fail({ when: ofCustomer, fault: { status: 400, json: { error: 'invalid_scope' } } });
+    expect(await printed(1, ['--customer', 'c-1'], io())).toMatch(
+      /^failed +token\.customer .*invalid_scope.*\n +-> \w/m,
+    );
+  });
+
+  it('has colours and progress on a terminal, and not with NO_COLOR', async () => {
+    const simulator = await startSimulator();
+    const terminal = commandIo(simulator.env(), { isTerminal: true });
+    expect(await printed(0, [], terminal)).toContain('\u001b[32mok');
+    expect(terminal.complained()).toContain('api.connection ...');
+    const plain = commandIo({ ...simulator.env(), NO_COLOR: '1' }, { isTerminal: true });
+    expect(await printed(0, ['--offline'], plain)).not.toContain('\u001b');
+  });
+
+  it('has a row for an app token that the LinkSDK lacks', async () => {
+    const simulator = await startSimulator();
+    const { SERVICE_APP_TOKEN: _, ...variables } = simulator.env({ authentication: 'oauth' });
+    const offline = (code: 0 | 1, more: Record<string, string> = {}) =>
+      printed(code, ['--offline'], commandIo({ ...variables, ...more }));
+    expect(await offline(0)).toMatch(
+      /^warning +SERVICE_APP_TOKEN +Is not set, .*LinkSDK needs it.*\n +-> Set SERVICE_APP_TOKEN or/m,
+    );
+    expect(await offline(0, { SERVICE_LINK_SDK_INCLUDE_APP_TOKEN: 'false' })).not.toMatch(
+      /SERVICE_APP_TOKEN /,
+    );
+    expect(await offline(1, { SERVICE_SEND_APP_TOKEN_WITH_BEARER: 'true' })).toMatch(
+      /^failed +SERVICE_APP_TOKEN +Is missing: .*\(SERVICE_SEND_APP_TOKEN_WITH_BEARER\) needs it\.\n +-> Set SERVICE_APP_TOKEN or/m,
+    );
+  });
+
+  it('names the variable that says that public roots are meant, in the row of a chain that is not set', async () => {
+    const simulator = await startSimulator();
+    const { SERVICE_TLS_CHAIN: _, ...variables } = simulator.env({
+      environment: 'sandbox',
+      authentication: 'mtls',
+    });
+    expect(await printed(0, ['--offline'], commandIo(variables))).toMatch(
+      /^warning +SERVICE_TLS_CHAIN +Is not set: .*tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\)/m,
+    );
+  });
+
+  it('reads an env file as ConfigModule does: what the environment has counts first', async () => {
+    const simulator = await startSimulator();
+    const { SERVICE_APP_TOKEN, ...variables } = simulator.env({ environment: 'production' });
+    const lines = Object.entries(variables).map(([name, value]) => `${name}="${value}"`);
+    const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
+    const file = join(folder, 'prod.env');
+    const more = ['SERVICE_APP_TOKEN=of-the-file', 'NO_PROXY=of.the.file', '# x'];
+    await writeFile(file, [...lines, ...more].join('\n'));
+    const { NO_PROXY } = process.env;
+    delete process.env.NO_PROXY;
+    const before = { ...process.env };
+    try {
+      const output = await printed(0, ['--env-file', file], commandIo({ SERVICE_APP_TOKEN }));
+      expect(output).toMatch(/^ok +SERVICE_APP_TOKEN +set; not shown here \(the environment\)$/m);
+      expect(output).toContain(`production (${file})`);
+      // Only the variables of proxies, as ConfigModule has it.
+      expect({ ...process.env }).toStrictEqual({ ...before, NO_PROXY: 'of.the.file' });
+    } finally {
+      delete process.env.NO_PROXY;
+      if (NO_PROXY !== undefined) process.env.NO_PROXY = NO_PROXY;
+      await rm(folder, { recursive: true });
     }
   });
 
-  const LIMITS = { stepMs: 10_000, totalMs: 20_000 };
+  it('checks a named module', async () => {
+    const simulator = await startSimulator();
+    const io = commandIo(simulator.env({ name: 'ksa' }));
+    expect(await printed(0, ['--name', 'ksa'], io)).toMatch(/^ok +SERVICE_KSA_BASE_URL /m);
+  });
 
-  describe('of a set-up that works', () => {
-    const startSimulator = simulatorsOfBlock();
-
-    it('makes no call without a bearer where the token endpoint says to wait', async () => {
-      const simulator = await startSimulator();
-      simulator.fail({ path: '/oauth2/token', times: Infinity, fault: { status: 429 } });
-      const io = commandIo(simulator.env({ environment: 'production', authentication: 'oauth' }));
-      expect(await run([], io, LIMITS)).toBe(0);
-      expect(io.printed()).toMatch(/^skipped +api\.banks +There is no token/m);
-      expect(simulator.requests.map(({ path }) => path)).not.toContain('/banks/v1');
-    });
-
-    for (const [mode, options] of Object.entries(MODES)) {
-      it(`ends with 0, and shows no secret: ${mode}`, async () => {
-        const simulator = await startSimulator();
-        const io = commandIo(simulator.env(options));
-        expect(await run([], io, LIMITS)).toBe(0);
-        const printed = io.printed();
-        expect(printed).toMatch(/\n\d+ ok, \d+ warnings?, 0 failed, \d+ skipped\.\n$/);
-        expect(printed).toMatch(/^ok +api\.banks +GET \/banks\/v1 is answered with JSON/m);
-        const isShown =
-          /^ok +token-endpoint\.client-certificate +The server asked .*, and did not refuse "CN=/m;
-        expect(isShown.test(printed)).toBe('oauthMtls' in options);
-        expect(io.complained()).toBe('');
-        const secrets = {
-          appToken: simulator.appToken,
-          clientSecret: simulator.clientSecret,
-          privateKey: simulator.application.privateKey,
-          tokens: 'eyJ',
-        };
-        expect(secretsIn(printed, secrets)).toEqual([]);
-        // One request of each kind, and no customer.
-        const tokens = simulator.tokenRequests.map(({ body }) => new URLSearchParams(body).get('scope'));
-        expect(tokens).toEqual(tokens.length === 0 ? [] : ['api']);
-        expect(simulator.apiRequests.map(({ path }) => path)).toEqual(['/banks/v1']);
-        expect(simulator.customers).toEqual([]);
-      });
+  it('runs as a process whose output can be piped, and that ends where something still holds it', async () => {
+    const simulator = await startSimulator();
+    const preload = 'data:text/javascript,setInterval(()=>{},1_000)';
+    const env = { ...simulator.env(), NODE_OPTIONS: `--import=${preload}` };
+    const child = startCommand(['doctor', '--json'], { env });
+    try {
+      const { code } = await child.exited;
+      const { ok, checks } = JSON.parse(child.output()) as Examined;
+      expect({ code, ok }).toEqual({ code: 0, ok: true });
+      expect(checks).toContainEqual(expect.objectContaining({ name: 'api.banks', status: 'ok' }));
+    } finally {
+      await child.kill();
     }
+  });
+});
 
-    it('connects to nothing with --offline', async () => {
-      const simulator = await startSimulator();
-      const io = commandIo(simulator.env());
-      expect(await run(['--offline'], io, LIMITS)).toBe(0);
-      expect(io.printed()).not.toMatch(/ api\./);
-      expect([simulator.handshakes.base.total, simulator.requests]).toEqual([0, []]);
-    });
+describe('the doctor, of the variables alone,', () => {
+  it.each([
+    [
+      'an env file that is not there',
+      ['--env-file', '/no/such/prod.env'],
+      /prod\.env cannot be read \(ENOENT\)/,
+    ],
+    ['an env file that is a folder', ['--env-file', tmpdir()], /cannot be read \(not a regular file\)/],
+    ['a name of no module', ['--name', 'k s a'], /--name/],
+    ['an id of no customer', ['--customer', 'a b'], /--customer/],
+  ])('ends with 2 for wrong usage: %s', async (_what, args, words) => {
+    const io = commandIo();
+    expect(await runCommand(['doctor', ...args], io)).toBe(2);
+    expect(io.complained()).toMatch(words);
+    expect(io.printed()).toBe('');
+  });
 
-    it('prints nothing of a private key, whatever is swapped', async () => {
-      const simulator = await startSimulator();
-      const env = simulator.env({ environment: 'production', authentication: 'mtls' });
-      const { privateKey } = simulator.application;
-      const texts = [privateKey, privateKey.replaceAll('\n', '\\n'), privateKey.replaceAll('\n', '')];
-      texts.push(Buffer.from(privateKey).toString('base64'), privateKey.slice(40, 100));
-      const options = ['TLS_CERTIFICATE', 'TLS_PRIVATE_KEY', 'TLS_PASSPHRASE', 'TLS_CHAIN', 'APP_TOKEN'];
-      const inBase64 = Buffer.from(privateKey).toString('base64').slice(40, 100);
-      for (const name of options.map((option) => `SERVICE_${option}`)) {
-        for (const text of texts) {
-          const { [name]: _, ...others } = env;
-          for (const given of [
-            { ...env, [name]: text },
-            { ...others, [`${name}_FILE`]: text },
-          ]) {
-            const io = commandIo(given);
-            await run(['--offline'], io, LIMITS);
-            const printed = io.printed() + io.complained();
-            expect(printed).toMatch(/ok, \d+ warnings?,/);
-            expect(secretsIn(printed, { privateKey, inBase64 })).toEqual([]);
-          }
+  it('prints nothing of a private key, whatever is swapped', async () => {
+    const simulator = await startSimulator();
+    const env = simulator.env();
+    const { privateKey } = simulator.application;
+    const base64 = Buffer.from(privateKey).toString('base64');
+    const texts = [privateKey, privateKey.replaceAll('\n', '\\n'), privateKey.replaceAll('\n', '')];
+    texts.push(base64, privateKey.slice(40, 100));
+    for (const option of ['TLS_CERTIFICATE', 'TLS_PRIVATE_KEY', 'TLS_PASSPHRASE', 'TLS_CHAIN', 'APP_TOKEN']) {
+      const { [`SERVICE_${option}`]: _, ...others } = env;
+      for (const text of texts) {
+        for (const name of [option, `${option}_FILE`]) {
+          const io = commandIo({ ...others, [`SERVICE_${name}`]: text });
+          await run(['--offline'], io, LIMITS);
+          const output = io.printed() + io.complained();
+          expect(output).toMatch(/ok, \d+ warnings?,/);
+          expect(secretsIn(output, { privateKey, inBase64: base64.slice(40, 100) })).toEqual([]);
         }
       }
-    });
-
-    it('asks for a token of the customer that is named', async () => {
-      const simulator = await startSimulator();
-      const io = commandIo(simulator.env({ authentication: 'oauth' }));
-      expect(await run(['--customer', 'c-1'], io, LIMITS)).toBe(0);
-      expect(simulator.tokenRequests.at(-1)?.body).toContain('scope=customer.c-1');
-    });
-
-    it('says that the token endpoint refuses that customer', async () => {
-      const simulator = await startSimulator();
-      const ofCustomer = ({ body }: { body: string }): boolean => body.includes('customer.');
-      simulator.fail({ when: ofCustomer, fault: { status: 400, json: { error: 'invalid_scope' } } });
-      const io = commandIo(simulator.env({ authentication: 'oauth' }));
-      expect(await run(['--customer', 'c-1'], io, LIMITS)).toBe(1);
-      expect(io.printed()).toMatch(/^failed +token\.customer .*invalid_scope.*\n +-> \w/m);
-    });
-
-    it('has colours and progress on a terminal, and not with NO_COLOR', async () => {
-      const simulator = await startSimulator();
-      const terminal = commandIo(simulator.env(), { isTerminal: true });
-      await run([], terminal, LIMITS);
-      expect(terminal.printed()).toContain('\u001b[32mok');
-      expect(terminal.complained()).toContain('api.connection ...');
-      const plain = commandIo({ ...simulator.env(), NO_COLOR: '1' }, { isTerminal: true });
-      await run(['--offline'], plain, LIMITS);
-      expect(plain.printed()).not.toContain('\u001b');
-    });
-
-    it('has a row for an app token that the LinkSDK lacks', async () => {
-      const simulator = await startSimulator();
-      const { SERVICE_APP_TOKEN: _, ...variables } = simulator.env({ authentication: 'oauth' });
-      const io = commandIo(variables);
-      expect(await run(['--offline'], io, LIMITS)).toBe(0);
-      expect(io.printed()).toMatch(
-        /^warning +SERVICE_APP_TOKEN +Is not set, .*LinkSDK needs it.*\n +-> Set SERVICE_APP_TOKEN or/m,
-      );
-      const answered = commandIo({ ...variables, SERVICE_LINK_SDK_INCLUDE_APP_TOKEN: 'false' });
-      expect(await run(['--offline'], answered, LIMITS)).toBe(0);
-      expect(answered.printed()).not.toMatch(/SERVICE_APP_TOKEN /);
-      const asked = commandIo({ ...variables, SERVICE_SEND_APP_TOKEN_WITH_BEARER: 'true' });
-      expect(await run(['--offline'], asked, LIMITS)).toBe(1);
-      expect(asked.printed()).toMatch(
-        /^failed +SERVICE_APP_TOKEN +Is missing: .*\(SERVICE_SEND_APP_TOKEN_WITH_BEARER\) needs it\.\n +-> Set SERVICE_APP_TOKEN or/m,
-      );
-    });
-
-    it('names the variable that says that public roots are meant, in the row of a chain that is not set', async () => {
-      const simulator = await startSimulator();
-      const env = simulator.env({ environment: 'sandbox', authentication: 'mtls' });
-      const withoutChain = Object.entries(env).filter(([name]) => !name.startsWith('SERVICE_TLS_CHAIN'));
-      const io = commandIo(Object.fromEntries(withoutChain));
-      expect(await run(['--offline'], io, LIMITS)).toBe(0);
-      expect(io.printed()).toMatch(
-        /^warning +SERVICE_TLS_CHAIN +Is not set: .*tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\)/m,
-      );
-    });
-
-    it('reads an env file as ConfigModule does: what the environment has counts first', async () => {
-      const simulator = await startSimulator();
-      const { SERVICE_APP_TOKEN, ...variables } = simulator.env({ environment: 'production' });
-      const lines = Object.entries(variables).map(([name, value]) => `${name}="${value}"`);
-      const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
-      const file = join(folder, 'prod.env');
-      const more = ['SERVICE_APP_TOKEN=of-the-file', 'NO_PROXY=of.the.file', '# x'];
-      await writeFile(file, [...lines, ...more].join('\n'));
-      const { NO_PROXY } = process.env;
-      delete process.env.NO_PROXY;
-      const before = { ...process.env };
-      try {
-        const io = commandIo({ SERVICE_APP_TOKEN });
-        expect(await run(['--env-file', file], io, LIMITS)).toBe(0);
-        expect(io.printed()).toMatch(/^ok +SERVICE_APP_TOKEN +set; not shown here \(the environment\)$/m);
-        expect(io.printed()).toContain(`production (${file})`);
-        // Only the variables of proxies, as ConfigModule has it.
-        expect({ ...process.env }).toStrictEqual({ ...before, NO_PROXY: 'of.the.file' });
-      } finally {
-        delete process.env.NO_PROXY;
-        if (NO_PROXY !== undefined) process.env.NO_PROXY = NO_PROXY;
-        await rm(folder, { recursive: true });
-      }
-    });
-
-    it('checks a named module', async () => {
-      const simulator = await startSimulator();
-      const io = commandIo(simulator.env({ name: 'ksa' }));
-      expect(await run(['--name', 'ksa'], io, LIMITS)).toBe(0);
-      expect(io.printed()).toMatch(/^ok +SERVICE_KSA_BASE_URL /m);
-    });
-  });
-
-  describe('ends with 2 for wrong usage', () => {
-    for (const [what, args, words] of [
-      [
-        'an env file that is not there',
-        ['--env-file', '/no/such/prod.env'],
-        /\/no\/such\/prod\.env cannot be read \(ENOENT\)/,
-      ],
-      ['an env file that is a folder', ['--env-file', tmpdir()], /cannot be read \(not a regular file\)/],
-      ['a name of no module', ['--name', 'k s a'], /--name/],
-      ['an id of no customer', ['--customer', 'a b'], /--customer/],
-    ] as const) {
-      it(what, async () => {
-        const io = commandIo();
-        expect(await runCommand(['doctor', ...args], io)).toBe(2);
-        expect(io.complained()).toMatch(words);
-        expect(io.printed()).toBe('');
-      });
     }
   });
 
@@ -236,17 +273,24 @@ describe('nestjs-service doctor', () => {
     'shows nothing of a token that stands in the variable of an address: %s',
     async (token) => {
       const urls = ['SANDBOX_URL', 'BASE_URL', 'AUTH_URL', 'SANDBOX_AUTH_URL', 'SANDBOX_MTLS_URL'];
-      const io = commandIo({
-        ...Object.fromEntries(urls.map((name) => [`SERVICE_${name}`, token])),
-        SERVICE_APP_TOKEN: 'a1',
-      });
-      expect(await run(['--offline'], io, LIMITS)).toBe(1);
-      expect(io.printed()).toMatch(
-        /^failed +SERVICE_SANDBOX_URL +(Is not an absolute URL|Must begin with https)/m,
-      );
-      expect(io.printed()).not.toContain(token);
+      const given = Object.fromEntries(urls.map((name) => [`SERVICE_${name}`, token]));
+      const output = await printed(1, ['--offline'], commandIo({ ...given, SERVICE_APP_TOKEN: 'a1' }));
+      expect(output).toMatch(/^failed +SERVICE_SANDBOX_URL +(Is not an absolute URL|Must begin with https)/m);
+      expect(output).not.toContain(token);
     },
   );
+
+  it('does not show a secret that was given as the name of its file, nor a path that may be one', async () => {
+    const certificate = { SERVICE_TLS_CERTIFICATE_FILE: '/no/such/app.crt' };
+    const io = commandIo({ ...certificate, SERVICE_TLS_PASSPHRASE_FILE: 'hunter2hunter2' });
+    const output = await printed(1, ['--offline'], io);
+    expect(output).toMatch(/^failed +SERVICE_TLS_PASSPHRASE_FILE +Names a file that cannot be read/m);
+    expect(output).not.toContain('hunter2');
+    const read = { SERVICE_TLS_PASSPHRASE_FILE: 'LICENSE', SERVICE_TLS_CHAIN_FILE: 'sub/none.pem' };
+    expect(await printed(1, ['--offline'], commandIo(read))).toMatch(
+      /^ok +SERVICE_TLS_PASSPHRASE_FILE +a file; its path is not shown here \(/m,
+    );
+  });
 
   it('writes the name of a host as it is set, and counts one warning', async () => {
     const io = commandIo({
@@ -257,9 +301,9 @@ describe('nestjs-service doctor', () => {
       SERVICE_CLIENT_ID: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52',
       SERVICE_CLIENT_SECRET: 's3cret',
     });
-    expect(await run(['--offline'], io, LIMITS)).toBe(0);
-    expect(io.printed()).toMatch(/^ok +SERVICE_SANDBOX_URL +https:\/\/sandbox\.service\.example /m);
-    expect(io.printed()).toMatch(/ ok, 1 warning, 0 failed/);
+    const output = await printed(0, ['--offline'], io);
+    expect(output).toMatch(/^ok +SERVICE_SANDBOX_URL +https:\/\/sandbox\.service\.example /m);
+    expect(output).toMatch(/ ok, 1 warning, 0 failed/);
   });
 
   it('names the file and its variable where a file is at fault, and connects to nothing', async () => {
@@ -267,67 +311,28 @@ describe('nestjs-service doctor', () => {
       SERVICE_SANDBOX_URL: 'https://sandbox.bank',
       SERVICE_APP_TOKEN_FILE: '/no/such/app-token',
     });
-    expect(await run([], io, LIMITS)).toBe(1);
-    expect(io.printed()).toMatch(
+    const output = await printed(1, [], io);
+    expect(output).toMatch(
       /^failed {3}SERVICE_APP_TOKEN_FILE {13}.*\n {9}-> Correct the file, or SERVICE_APP_TOKEN_FILE in the environment\.\n/m,
     );
-    expect(io.printed()).toMatch(/^skipped +api +The configuration comes first\.\n\n/m);
+    expect(output).toMatch(/^skipped +api +The configuration comes first\.\n\n/m);
   });
 
-  describe('without variables', () => {
-    let folder: string;
-    beforeEach(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'doctor-'));
-    });
-    afterEach(() => rm(folder, { recursive: true }));
-
-    const remedyOf = async (...args: string[]): Promise<string> => {
-      const io = commandIo({}, { cwd: folder });
-      expect(await run(['--offline', '--json', ...args], io)).toBe(1);
-      const { checks } = JSON.parse(io.printed()) as Examined;
-      const [{ name, remedy = '' }] = checks.filter(({ status }) => status === 'failed');
-      expect(name).toBe('variables');
-      return remedy;
-    };
-
-    it('says what the simulator writes, and what takes it', async () => {
-      expect(await remedyOf()).toMatch(
-        /simulator writes service-simulator\/\.env, .* --env-file service-simu/,
-      );
-      expect(await remedyOf('--name', 'ksa')).not.toContain('simulator');
-    });
+  it('says without variables what the simulator writes, and what takes it', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
+    const none = (...args: string[]) => printed(1, ['--offline', ...args], commandIo({}, { cwd: folder }));
+    expect(await none()).toMatch(
+      /^failed +variables .*\n.*simulator writes service-simulator\/\.env, .* --env-file service-simu/m,
+    );
+    expect(await none('--name', 'ksa')).not.toContain('simulator');
+    await rm(folder, { recursive: true });
   });
 
-  it.each([
-    ['no key', {}],
-    ['a key file that is missing', { SERVICE_TLS_PRIVATE_KEY_FILE: '/no/such/key.pem' }],
-    ['a key that is no PEM', { SERVICE_TLS_PRIVATE_KEY: 'no PEM' }],
-  ])('does not show a secret that was given as the name of its file: %s', async (_, key) => {
-    const certificate = { SERVICE_TLS_CERTIFICATE_FILE: '/no/such/app.crt' };
-    const io = commandIo({ ...certificate, ...key, SERVICE_TLS_PASSPHRASE_FILE: 'hunter2hunter2' });
-    expect(await run(['--offline'], io, LIMITS)).toBe(1);
-    expect(io.printed()).toMatch(/^failed +SERVICE_TLS_PASSPHRASE_FILE +Names a file that cannot be read/m);
-    expect(io.printed()).not.toContain('hunter2');
-  });
-
-  it('shows the path of a file that it has read only where that cannot be a secret', async () => {
-    const io = commandIo({ SERVICE_TLS_PASSPHRASE_FILE: 'LICENSE', SERVICE_TLS_CHAIN_FILE: 'sub/none.pem' });
-    await run(['--offline'], io, LIMITS);
-    expect(io.printed()).toMatch(/^ok +SERVICE_TLS_PASSPHRASE_FILE +a file; its path is not shown here \(/m);
-  });
-
-  it('warns of a certificate that expires soon', async () => {
-    const simulator = await ServiceSimulator.start({ certificates: { applicationLifetime: 5 * 86_400 } });
-    const variables = simulator.env();
-    await simulator.stop();
-    const io = commandIo({ ...variables, SERVICE_BASE_URL: 'https://api.sandbox.bank' });
-    expect(await run(['--offline'], io, LIMITS)).toBe(0);
-    expect(io.printed()).toMatch(/^warning +SERVICE_TLS_CERTIFICATE .* [45] days left/m);
-  });
-
-  it('names the certificates that stand after that of the application', async () => {
+  it('names the certificates that stand after that of the application, and warns of the first that ends', async () => {
     const root = await issue('Root', { ca: true });
     const intermediate = await issue('Intermediate', { ca: true, issuer: root });
+    const notAfter = new Date(Date.now() + 5.5 * DAY_MS);
+    const ending = await issue('Ending', { ca: true, issuer: root, notAfter });
     const own = await issue('app', { issuer: intermediate });
     const rowOf = async (...sent: Issued[]): Promise<string> => {
       const io = commandIo({
@@ -338,36 +343,413 @@ describe('nestjs-service doctor', () => {
         SERVICE_TLS_PUBLIC_ROOTS: 'true',
         SERVICE_TLS_PRIVATE_KEY: own.key,
       });
-      await run(['--offline'], io, LIMITS);
-      return /^\w+ +SERVICE_TLS_CERTIFICATE .*/m.exec(io.printed())?.[0] ?? io.printed();
+      return /^\w+ +SERVICE_TLS_CERTIFICATE .*/m.exec(await printed(0, ['--offline'], io))?.[0] ?? 'none';
     };
     expect(await rowOf(own)).toMatch(/^ok .* days left\.( \(.*\))?$/);
     expect(await rowOf(own, intermediate, root)).toMatch(
       /^ok .* days left\. After it stand "CN=Intermediate", "CN=Root"\./,
     );
+    const date = notAfter.toISOString().slice(0, 10);
+    expect(await rowOf(own, intermediate, ending)).toMatch(
+      new RegExp(`^warning .* days left\\. After it .*"CN=Ending" \\(SHA-256 [\\w:]+\\) ends on ${date}T`),
+    );
   });
+});
 
-  onlyInSoak(it)('ends as a process where something still holds that', async () => {
-    const [node = '', ...args] = commandLine(['doctor', '--help']);
-    const preload = 'data:text/javascript,setInterval(() => {}, 1_000)';
-    const child = spawn(node, ['--import', preload, ...args], { stdio: 'ignore' });
-    try {
-      expect(await once(child, 'exit')).toEqual([0, null]);
-    } finally {
-      child.kill('SIGKILL');
+const place = {
+  host: 'api.bank',
+  port: 443,
+  option: 'urls.baseUrl',
+  url: new URL('https://api.bank'),
+  server: 'api' as const,
+  describeOption: (option: string) => option,
+};
+
+describe('a handshake shows whether the server asks for a client certificate:', () => {
+  const [OLD, NEW] = (['TLSv1.2', 'TLSv1.3'] as const).map((version) => ({
+    minVersion: version,
+    maxVersion: version,
+  }));
+  const WAYS: [string, MtlsServerOptions][] = [
+    ['TLS 1.2', OLD],
+    ['TLS 1.3', NEW],
+    ['TLS 1.3 with a hello retry request', { ...NEW, ecdhCurve: 'P-384' }],
+  ];
+  let authority: Authority;
+  let ours: Issued;
+  let foreign: Issued;
+  const closes: (() => Promise<unknown>)[] = [];
+
+  beforeAll(async () => {
+    authority = await createAuthority();
+    ours = await authority.client('app');
+    foreign = await (await createAuthority('Other')).client('app');
+  });
+  afterEach(() => Promise.all(closes.splice(0).map((close) => close())));
+
+  /** Shakes hands with a server, as itself and through a proxy; what both showed. */
+  async function shake(options: MtlsServerOptions, offered: Issued | undefined) {
+    const [server, proxy] = await Promise.all([mtlsServer(authority, options), startConnectProxy()]);
+    closes.push(server.close, () => proxy.stop());
+    const pair: SecureContextOptions = offered ? { cert: offered.certificate, key: offered.key } : {};
+    const context = createSecureContext({ ca: authority.chain, ...pair });
+    const target = { host: '127.0.0.1', port: server.port };
+    return Promise.all([
+      shakeHands(target, context, 5_000),
+      shakeHands({ ...target, proxy: new Secret(proxy.url) }, context, 5_000),
+    ]);
+  }
+
+  it.each(WAYS)('%s, where it asks for none, or takes any', async (_, way) => {
+    for (const requestCert of [false, true]) {
+      for (const offered of [undefined, ours, foreign]) {
+        for (const facts of await shake({ ...way, requestCert, rejectUnauthorized: false }, offered)) {
+          expect(facts).toMatchObject({ established: true, askedForCertificate: requestCert });
+          expect(facts.fault).toBeUndefined();
+        }
+      }
     }
   });
 
-  it('runs as a process, and its output can be piped', async () => {
+  it.each(WAYS)('%s, where it refuses', async (_, way) => {
+    const demands = { ...way, requestCert: true, rejectUnauthorized: true };
+    for (const facts of await shake(demands, ours)) {
+      expect(facts).toMatchObject({ established: true, askedForCertificate: true });
+      expect(facts.fault).toBeUndefined();
+    }
+    // Without any it sends an alert, and with another than it wants it ends the connection.
+    for (const [offered, message] of [
+      [undefined, /^The server asks for a client certificate and none is offered \(/],
+      [foreign, /^The server asked for the client certificate and then ended the connection.*"CN=app"/],
+    ] as const) {
+      const [facts] = await shake(demands, offered);
+      expect(facts.askedForCertificate).toBe(true);
+      const certificate = offered && summarize(parsed(offered));
+      const status = 'failed';
+      expect(judgeClientCertificate(place, facts, certificate)).toMatchObject({
+        status,
+        message: expect.stringMatching(message),
+      });
+    }
+  });
+});
+
+describe('the judgement of a handshake', () => {
+  const now = Date.now();
+  const over = { notBefore: new Date(now - 90 * DAY_MS), notAfter: new Date(now - 9 * DAY_MS) };
+  let root: Issued;
+  let oldRoot: Issued;
+  let namesake: Issued;
+  let leaf: Issued;
+
+  beforeAll(async () => {
+    root = await issue('Root', { ca: true });
+    oldRoot = await issue('Old Root', { ca: true, ...over });
+    namesake = await issue('Root', { ca: true });
+    leaf = await issue('api', { issuer: root, names: ['api.bank'] });
+  });
+
+  const judge = (shown: Issued[], notVerified: string, chain: Issued[]) =>
+    judgeServer(
+      place,
+      { established: true, notVerified, certificates: shown.map(parsed), askedForCertificate: false },
+      chain.map(parsed),
+      now,
+    );
+
+  it('does not blame an old root that is sent beside the chain', () => {
+    const shown = [leaf, root, oldRoot];
+    const otherName = judge(shown, 'ERR_TLS_CERT_ALTNAME_INVALID', [root]);
+    expect(otherName.message).toMatch(/for another host name/);
+    const otherChain = judge(shown, 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY', [oldRoot]);
+    expect(otherChain.message).not.toMatch(/has expired/);
+    expect(otherChain.remedy).toContain('tls.chain');
+  });
+
+  it('blames it if the date is what is wrong', () => {
+    const { message } = judge([leaf, root, oldRoot], 'CERT_HAS_EXPIRED', [root]);
+    expect(message).toMatch(/has expired or is not valid yet: "CN=Old Root" ended/);
+  });
+
+  it('blames an expired certificate of the server, whatever else is wrong', async () => {
+    const ended = await issue('api', { issuer: root, ...over });
+    const { message } = judge([ended], 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', [namesake]);
+    expect(message).toMatch(/has expired or is not valid yet: "CN=api" ended/);
+  });
+
+  it('sees the same name with another key, also if Node adds the one of the chain', () => {
+    const { message } = judge([leaf, namesake], 'CERT_SIGNATURE_FAILURE', [namesake]);
+    expect(message).toMatch(/the same name, but another key/);
+  });
+
+  it.each([
+    ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', /the TLS connection failed \(ERR_SSL_TLSV1_ALERT_PROTOCOL_/],
+    ['ERR_SSL_SSL_TLS_ALERT_HANDSHAKE_FAILURE', /the server ended the TLS handshake/],
+  ])('names how it ended: %s', (reason, words) => {
+    const fault = { kind: 'tls' as const, reason, certificateRefused: false };
+    const { message } = judgeServer(place, { established: false, fault, certificates: [] }, [], now);
+    expect(message).toMatch(words);
+  });
+
+  it.each([
+    [
+      'is asked for and not needed: there is nothing to do',
+      true,
+      / may be optional, .* There is nothing to do /,
+    ],
+    ['may be asked for, as on Bun: it is not known', undefined, /is not known/],
+  ])('a client certificate %s', (_what, askedForCertificate, words) => {
+    const facts = { established: true, certificates: [], askedForCertificate };
+    expect(judgeClientCertificate(place, facts, undefined)).toEqual({
+      status: 'skipped',
+      message: expect.stringMatching(words),
+    });
+  });
+
+  it.each([
+    ['Sat, 01 Jun 2030 00:00:00 GMT', 'ok'],
+    ['Sat, 01 Jun 2030 00:05:00 GMT', 'warning'],
+    ['Sat, 01 Jun 2031 00:00:00 GMT', 'warning'],
+    // The last moment that a Date can hold, and what no clock shows.
+    ['Sat, 13 Sep 275760 00:00:00 GMT', 'skipped'],
+    ['\u001b[31m', 'skipped'],
+  ])('compares the clock with the Date of answers, %j: %s', async (date, status) => {
+    const answer = async () => ({ status: 200, headers: { date } }) as ExchangeResponse;
+    const check = new ClockCheck(answer, () => Date.UTC(2030, 5, 1));
+    await check.exchange({} as ExchangeRequest);
+    expect(check.judge()).toMatchObject({ status });
+  });
+});
+
+function parsed({ certificate }: Issued): X509Certificate {
+  return new X509Certificate(certificate);
+}
+
+describe('the start-up check', () => {
+  const passed = 'The start-up check passed.';
+
+  async function refusing(startupCheck: 'warn' | 'fail', name?: string) {
     const simulator = await startSimulator();
+    const oauth = { clientId: simulator.clientId, clientSecret: 'wrong-s3cret' };
+    const options = { ...simulator.moduleOptions(OAUTH), oauth, name, startupCheck };
+    return { simulator, imports: [ServiceModule.forRoot(options)] };
+  }
+
+  it('makes one call and asks for one token, which the first call then uses', async () => {
+    const simulator = await startSimulator();
+    const logger = new CollectingLogger();
+    const options = { ...simulator.moduleOptions(OAUTH), startupCheck: 'fail' as const };
+    const app = await start({ imports: [ServiceModule.forRoot(options)] }, logger);
+    expect(simulator.requests.map(({ path }) => path)).toEqual(['/oauth2/token', '/banks/v1']);
+    await app.get(BanksService).list();
+    expect(simulator.tokenRequests).toHaveLength(1);
+    expect(simulator.handshakes['oauth-base'].total).toBe(1);
+    expect(logger.linesOf('ServiceModule')).toContain(passed);
+  });
+
+  it('does nothing by default', async () => {
+    const simulator = await startSimulator();
+    await start({ imports: [ServiceModule.forRoot(simulator.moduleOptions())] });
+    expect(simulator.requests).toEqual([]);
+  });
+
+  it("starts with 'fail' too where another attempt brings what the first did not", async () => {
+    const simulator = await startSimulator();
+    simulator.fail({ path: '/banks/v1', fault: { status: 500 } });
+    const logger = new CollectingLogger();
+    const options = { ...simulator.moduleOptions(), startupCheck: 'fail' as const };
+    await start({ imports: [ServiceModule.forRoot(options)] }, logger);
+    expect(logger.linesOf('ServiceModule')).toContain(passed);
+  });
+
+  it("only logs the cause and what to do with 'warn'", async () => {
+    const logger = new CollectingLogger();
+    const { imports } = await refusing('warn');
+    await start({ imports }, logger);
+    expect(logger.linesOf('ServiceModule')).toContainEqual(
+      expect.stringMatching(
+        /^The start-up check failed \(token\.api\): .*invalid_client.*Check oauth\.clientId/,
+      ),
+    );
+    expect(secretsIn(everyForm(logger.lines), { secret: 'wrong-s3cret' })).toEqual([]);
+  });
+
+  it("with 'fail' asks the endpoint once with a secret that it refuses, names the variables of a named module, and leaves nothing running", async () => {
+    const { simulator, imports } = await refusing('fail', 'ksa');
+    const timers = new TimerCount();
     try {
-      const child = startCommand(['doctor', '--json'], { env: simulator.env() });
-      const { code } = await child.exited;
-      const { ok, checks } = JSON.parse(child.output()) as Examined;
-      expect({ code, ok }).toEqual({ code: 0, ok: true });
-      expect(checks).toContainEqual(expect.objectContaining({ name: 'api.banks', status: 'ok' }));
+      const module = await Test.createTestingModule({ imports }).setLogger(new CollectingLogger()).compile();
+      const error = await rejection(module.init());
+      expect(error).toBeInstanceOf(ServiceStartupError);
+      expect((error as ServiceStartupError).faults[0]).toEqual({
+        option: 'oauth.clientSecret',
+        variable: 'SERVICE_KSA_CLIENT_SECRET',
+        message: expect.stringMatching(/SERVICE_KSA_CLIENT_ID/),
+      });
+      expect(timers.running).toBe(0);
+      expect(simulator.tokenRequests).toHaveLength(1);
     } finally {
-      await simulator.stop();
+      timers.restore();
     }
+  });
+
+  it('has for both calls the time of one, and 15 s at most; a late token leaves the banks a millisecond', async () => {
+    type Limit = { timeout?: number };
+    const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: 's3cret' };
+    const limits: unknown[] = [];
+    const list = async ({ timeout }: Limit) => void limits.push(timeout);
+    const late = async (limit: Limit) => {
+      await list(limit);
+      await new Promise((resolve) => setTimeout(resolve, 60));
+    };
+    for (const more of [{ oauth, http: { timeout: 50 } }, {}]) {
+      const urls = { sandboxUrl: 'https://sandbox.example', sandboxAuthUrl: 'https://auth.example' };
+      const { options } = await makeClient({ urls, appToken: 'a', startupCheck: 'fail', ...more });
+      await checkStart(options, { getApiToken: late } as never, { list } as never, SILENT);
+    }
+    expect(limits).toEqual([expect.any(Number), 1, expect.any(Number)]);
+    expect(limits[0]).toBeLessThanOrEqual(50);
+    expect(limits[2]).toBeLessThanOrEqual(15_000);
+    expect(limits[2]).toBeGreaterThan(10_000);
+  });
+});
+
+describe('the line at the start', () => {
+  const certificate = { subject: 'CN=app, O=Example' } as CertificateSummary;
+  const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: 'client-secret' };
+  const production: ServiceModuleOptions = {
+    environment: 'production',
+    urls: { baseUrl: 'https://api.example/base/', authUrl: 'https://auth.example/' },
+    appToken: 'app-token',
+    tls: { certificate: 'PEM', privateKey: 'PEM' },
+  };
+  const sandbox = { urls: { sandboxUrl: 'https://sandbox.example' }, appToken: 'app-token' };
+  const nothing = async () => undefined;
+
+  /** What the report logs: its line, and its warnings. */
+  async function reported(given: ServiceModuleOptions, daysLeft?: number, lacksChain = false, name?: string) {
+    const { options } = await resolveOptions(given, name);
+    const [lines, warnings]: string[][] = [[], []];
+    const log = {
+      ...SILENT,
+      log: (line: string) => lines.push(line),
+      warn: (line: string) => warnings.push(line),
+    };
+    const known = daysLeft === undefined ? undefined : certificate;
+    reportStart(options!, { lacksChain, certificate: known, status: { healthy: true, daysLeft } }, log);
+    return { lines, warnings };
+  }
+
+  it.each([
+    [
+      sandbox,
+      undefined,
+      'sandbox, app-token: calls go to https://sandbox.example; no client certificate; no OAuth tokens',
+    ],
+    [
+      { ...production, oauth },
+      87,
+      'production, mtls: calls go to https://api.example/base; client certificate "CN=app, O=Example", 87 days left; tokens from auth.example, kept in this process',
+    ],
+    [
+      {
+        ...production,
+        authentication: 'oauth' as const,
+        oauth,
+        tokenStore: { get: nothing, set: nothing, delete: nothing },
+      },
+      1,
+      'production, oauth: calls go to https://api.example/base; client certificate "CN=app, O=Example", 1 day left; tokens from auth.example, shared through tokenStore',
+    ],
+    [
+      { ...sandbox, http: { proxy: 'http://user:password@proxy.bank:3128' } },
+      undefined,
+      'sandbox, app-token: calls go to https://sandbox.example through the proxy proxy.bank:3128; no client certificate; no OAuth tokens',
+    ],
+    [
+      production,
+      -1,
+      'production, mtls: calls go to https://api.example/base; client certificate "CN=app, O=Example", expired; no OAuth tokens',
+    ],
+  ])('describes the configuration', async (given, daysLeft, line) => {
+    expect(await reported(given, daysLeft)).toEqual({ lines: [line], warnings: [] });
+  });
+
+  it('comes with a warning of a client certificate without the chain, and of what production will demand', async () => {
+    const { warnings } = await reported(sandbox, 87, true, 'ksa');
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /tls\.chain \(SERVICE_KSA_TLS_CHAIN\).*against Node's public roots, not against.*production does not start so.*SERVICE_KSA_TLS_PUBLIC_ROOTS/,
+      ),
+    ]);
+  });
+});
+
+describe('an application with a broken .env', () => {
+  let folder: string;
+  const before = { ...process.env };
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'broken-'));
+  });
+  afterEach(async () => {
+    for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+    await rm(folder, { recursive: true });
+  });
+
+  /** What the start of an application says whose ConfigModule reads these lines. */
+  async function faultsOf(
+    lines: string[],
+    options: Parameters<typeof ServiceModule.forRoot>[0] = {},
+  ): Promise<ServiceConfigurationError> {
+    for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+    const envFilePath = join(folder, '.env');
+    await writeFile(envFilePath, lines.join('\n'));
+    const starting = async () =>
+      start({ imports: [ConfigModule.forRoot({ envFilePath }), ServiceModule.forRoot(options)] });
+    const error = await rejection(starting());
+    expect(error).toBeInstanceOf(ServiceConfigurationError);
+    return error as ServiceConfigurationError;
+  }
+
+  it('gets every fault once, with what to do, and of no consequence of another fault', async () => {
+    const { message } = await faultsOf([
+      'SERVICE_ENVIRONMENT=prod',
+      'SERVICE_AUTHENTICATION=mtls',
+      'SERVICE_BASE_URL=https://api.bank',
+      'SERVICE_APP_TOKEN=a1',
+      'SERVICE_TLS_CERTIFICATE_FILE=/no/such/application.crt',
+      'SERVICE_CLIENT_ID=00000000-0000-4000-8000-000000000000',
+      'SERVICE_CLIENT_SECRET_FILE=/no/such/secret',
+      'SERVICE_HTTP_TIMEOUT=30s',
+      'SERVICE_HTTP_PROXY=proxy:s3cret',
+    ]);
+    expect(message.split('\n')).toEqual([
+      'The configuration of ServiceModule is not usable:',
+      "  - environment (SERVICE_ENVIRONMENT): must be one of: production, sandbox; it is 'prod'",
+      "  - http.timeout (SERVICE_HTTP_TIMEOUT): must be a whole number of milliseconds from 1 to 86400000; it is '30s'",
+      '  - http.proxy (SERVICE_HTTP_PROXY): must be the URL of a proxy, for example http://proxy.example:3128; or environment or none',
+      `  - oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE): the file /no/such/secret cannot be read (ENOENT).`,
+      `  - tls.certificate (SERVICE_TLS_CERTIFICATE_FILE): the file /no/such/application.crt cannot be read (ENOENT).`,
+      expect.stringMatching(/^ {2}- tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY\): /),
+    ]);
+  });
+
+  it('is told that a named module has no variable of its own only where it has none', async () => {
+    const none = await faultsOf(['SERVICE_APP_TOKEN=a1'], { name: 'ksa' });
+    expect(none.message).toMatch(
+      /^ServiceModule:ksa found no SERVICE_KSA_\* variable; .*reads it\. .*doctor.*:\n {2}- /,
+    );
+    const one = await faultsOf(['SERVICE_KSA_APP_TOKEN=a1'], { name: 'ksa' });
+    expect(one.message).toMatch(/^The configuration of ServiceModule:ksa is not usable:\n {2}- urls/);
+    const inCode = await faultsOf([], { name: 'ksa', environment: 'sandbox' });
+    expect(inCode.message).toMatch(/^ServiceModule:ksa found no SERVICE_KSA_\* variable; .*:\n {2}- /);
+  });
+
+  it('may have no name that would give one variable two meanings', async () => {
+    const { faults } = await faultsOf(['SERVICE_SANDBOX_AUTH_URL=https://a.bank'], { name: 'sandbox' });
+    expect(faults).toEqual([
+      { option: 'name', variable: undefined, message: expect.stringMatching(/SERVICE_SANDBOX_AUTH_URL/) },
+    ]);
   });
 });

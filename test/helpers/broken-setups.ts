@@ -14,6 +14,7 @@ import {
 } from 'nestjs-service/testing';
 import { createAuthority } from './certificates.js';
 import { deadPort, httpServer, rawServer } from './loopback.js';
+import { startSimulator } from './simulators.js';
 
 type Variables = Record<string, string>;
 
@@ -45,8 +46,6 @@ export interface BrokenSetup {
   ): Promise<Record<string, string | undefined> | void> | Record<string, string | undefined> | void;
   /** Milliseconds for each check. Default 5,000. */
   stepMs?: number;
-  /** The start-up check does not look at it, or finds it no reason to refuse. */
-  starts?: boolean;
 }
 
 const DAY_MS = 86_400_000;
@@ -102,11 +101,6 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     words: /one of: production, sandbox; it is 'prod'/,
     break: () => ({ SERVICE_ENVIRONMENT: 'prod' }),
   },
-  'an http: address': {
-    cause: 'SERVICE_BASE_URL',
-    words: /begin with https/,
-    break: () => ({ SERVICE_BASE_URL: 'http://api.bank' }),
-  },
   'a password in an address': {
     cause: 'SERVICE_BASE_URL',
     words: /user name or password/,
@@ -123,21 +117,11 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     words: /HTTP 404/,
     break: ({ SERVICE_BASE_URL }) => ({ SERVICE_BASE_URL: `${SERVICE_BASE_URL}/banks/v1/` }),
   },
-  'app-token in production': {
-    cause: 'SERVICE_AUTHENTICATION',
-    words: /sandbox only/,
-    break: () => ({ SERVICE_AUTHENTICATION: 'app-token' }),
-  },
   'a client id that is no UUID': {
     cause: 'SERVICE_CLIENT_ID',
     words: /a UUID/,
     mode: OAUTH,
     break: () => ({ SERVICE_CLIENT_ID: 'my-application' }),
-  },
-  'a secret in two places': {
-    cause: 'SERVICE_APP_TOKEN',
-    words: /both set/,
-    break: () => ({ SERVICE_APP_TOKEN_FILE: '/run/secrets/app-token' }),
   },
   'a key file that is not there': {
     cause: 'SERVICE_TLS_PRIVATE_KEY_FILE',
@@ -162,27 +146,16 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
       SERVICE_TLS_PRIVATE_KEY: SERVICE_TLS_CERTIFICATE,
     }),
   },
-  'the chain before the certificate': {
-    cause: 'SERVICE_TLS_CERTIFICATE',
-    words: /begins with a certificate of the chain/,
-    break: ({ SERVICE_TLS_CERTIFICATE, SERVICE_TLS_CHAIN }) => ({
-      SERVICE_TLS_CERTIFICATE: SERVICE_TLS_CHAIN + SERVICE_TLS_CERTIFICATE,
-    }),
-  },
-  'a chain that is cut': {
-    cause: 'SERVICE_TLS_CHAIN',
-    words: /truncated/,
-    break: ({ SERVICE_TLS_CHAIN }) => ({ SERVICE_TLS_CHAIN: SERVICE_TLS_CHAIN.slice(0, 300) }),
-  },
   'an expired certificate': {
     cause: 'SERVICE_TLS_CERTIFICATE',
     words: /expired on/,
-    break: (_, context) => ourCertificate(context, -2 * DAY_MS, -DAY_MS),
-  },
-  'a certificate that is not valid yet': {
-    cause: 'SERVICE_TLS_CERTIFICATE',
-    words: /not valid before/,
-    break: (_, context) => ourCertificate(context, DAY_MS, 2 * DAY_MS),
+    break: async (_, { simulator }) =>
+      ofIssued(
+        await simulator.issueCertificate({
+          notBefore: new Date(Date.now() - 2 * DAY_MS),
+          notAfter: new Date(Date.now() - DAY_MS),
+        }),
+      ),
   },
 
   // On the way there.
@@ -427,11 +400,6 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
 };
 
-async function ourCertificate({ simulator }: SetupContext, from: number, to: number): Promise<Variables> {
-  const notBefore = new Date(Date.now() + from);
-  return ofIssued(await simulator.issueCertificate({ notBefore, notAfter: new Date(Date.now() + to) }));
-}
-
 function ofIssued({
   certificate,
   privateKey,
@@ -444,7 +412,7 @@ export function setupsOfBlock() {
   let folder: string;
   let shared: ServiceSimulator;
   beforeAll(async () => {
-    [folder, shared] = await Promise.all([mkdtemp(join(tmpdir(), 'setups-')), ServiceSimulator.start()]);
+    [folder, shared] = await Promise.all([mkdtemp(join(tmpdir(), 'setups-')), startSimulator()]);
   });
   afterAll(() => Promise.all([rm(folder, { recursive: true }), shared.stop()]));
 
@@ -453,7 +421,7 @@ export function setupsOfBlock() {
     { simulator: options, mode = MTLS, spoils, break: breakIt }: BrokenSetup,
     use: (variables: Variables, simulator: ServiceSimulator) => Promise<T>,
   ): Promise<T> => {
-    const simulator = options || spoils ? await ServiceSimulator.start(options) : shared;
+    const simulator = options || spoils ? await startSimulator(options) : shared;
     const closes: (() => Promise<unknown>)[] = simulator === shared ? [] : [() => simulator.stop()];
     try {
       // No more than the mode needs, and what it names.

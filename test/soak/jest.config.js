@@ -13,7 +13,6 @@ export default {
   globals: { SOAK: true },
   testMatch: [
     '<rootDir>/test/soak/**/*.spec.ts',
-    '<rootDir>/test/e2e/doctor.spec.ts',
     '<rootDir>/test/e2e/load.spec.ts',
     '<rootDir>/test/e2e/modes.spec.ts',
     '<rootDir>/test/e2e/page.spec.ts',

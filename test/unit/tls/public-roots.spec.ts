@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as tls from 'node:tls';
 import { promisify } from 'node:util';
-import { createAuthority, type Authority } from '../../../helpers/certificates.js';
-import { mtlsServer, type MtlsServer } from '../mtls-server.js';
+import { createAuthority, type Authority } from '../../helpers/certificates.js';
+import { mtlsServer, type MtlsServer } from './mtls-server.js';
 
-/** Makes the token endpoint's context twice, as a rotation does, and connects with both to each port. */
+/** Makes the contexts twice, as a rotation does, and connects with those of the token endpoint, then of the API, to each port. */
 const PROGRAM = `
 import { rmSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -27,21 +27,23 @@ const outcome = (secureContext, port) => new Promise((resolve) => {
   const socket = connect({ port, host: '127.0.0.1', secureContext }, () => resolve('verified') ?? socket.destroy());
   socket.on('error', () => resolve('refused'));
 });
-const seen = [];
+const seen = { token: [], api: [], others: [] };
 const contextsFor = contextMaker(false);
 for (let round = 0; round < 2; round += 1) {
-  const context = contextsFor({}, [CHAIN]).tokenContext();
-  for (const port of JSON.parse(PORTS)) seen.push(await outcome(context, port));
+  const { apiContext, tokenContext } = contextsFor({}, [CHAIN]);
+  for (const port of JSON.parse(PORTS)) {
+    seen.token.push(await outcome(tokenContext(), port));
+    seen.api.push(await outcome(apiContext, port));
+  }
   // Node reads it as it starts; OpenSSL looks into its own files whenever it needs them.
   if (process.env.NODE_EXTRA_CA_CERTS) rmSync(ROOTS, { force: true });
 }
-// What the context was given is in no other context of the process.
-for (const port of JSON.parse(PORTS)) seen.push(await outcome(undefined, port));
+for (const port of JSON.parse(PORTS)) seen.others.push(await outcome(undefined, port));
 console.log(JSON.stringify(seen));
 `;
 
 /** Node reads its roots as it starts: each case is a process of its own. */
-describe('the token endpoint is verified against tls.chain and', () => {
+describe('the API is verified against tls.chain alone, the token endpoint against that and', () => {
   let folder: string;
   let roots: string;
   let servers: MtlsServer[];
@@ -82,16 +84,21 @@ describe('the token endpoint is verified against tls.chain and', () => {
     });
     return JSON.parse(stdout) as unknown;
   }
+  const onlyOwn = ['refused', 'verified', 'refused'];
   const both = ['verified', 'verified', 'refused'];
-  const always = [...both, ...both, 'verified', 'refused', 'refused'];
+  const twice = (token: string[], others = ['verified', 'refused', 'refused']) => ({
+    token: [...token, ...token],
+    api: [...onlyOwn, ...onlyOwn],
+    // What the contexts were given is in no other context of the process.
+    others,
+  });
 
   it('nothing else, where nothing else is given', async () => {
-    const onlyOwn = ['refused', 'verified', 'refused'];
-    expect(await run([], {})).toEqual([...onlyOwn, ...onlyOwn, 'refused', 'refused', 'refused']);
+    expect(await run([], {})).toEqual(twice(onlyOwn, ['refused', 'refused', 'refused']));
   });
 
   it('the roots of NODE_EXTRA_CA_CERTS, also after a rotation', async () => {
-    expect(await run([], { NODE_EXTRA_CA_CERTS: roots })).toEqual(always);
+    expect(await run([], { NODE_EXTRA_CA_CERTS: roots })).toEqual(twice(both));
   });
 
   it.each(['--use-openssl-ca', '--use-system-ca'])(
@@ -99,14 +106,13 @@ describe('the token endpoint is verified against tls.chain and', () => {
     async (flag) => {
       // Node 22.15 and later have the second one.
       if (!process.allowedNodeEnvironmentFlags.has(flag)) return;
-      expect(await run([flag], { SSL_CERT_FILE: roots })).toEqual(always);
+      expect(await run([flag], { SSL_CERT_FILE: roots })).toEqual(twice(both));
     },
   );
 
   it('the roots that Node lists, where its contexts cannot be added to', async () => {
     const lists = 'getCACertificates' in tls;
     const seen = await run([], { OPAQUE: '1', NODE_EXTRA_CA_CERTS: roots });
-    const once = [lists ? 'verified' : 'refused', 'verified', 'refused'];
-    expect(seen).toEqual([...once, ...once, 'verified', 'refused', 'refused']);
+    expect(seen).toEqual(twice(lists ? both : onlyOwn));
   });
 });

@@ -1,0 +1,592 @@
+import { beforeAll, afterAll, describe, expect, it } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type PemValue } from '../../../lib/config/secret.js';
+import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
+import { daysLeft } from '../../../lib/tls/certificate-summary.js';
+import {
+  createAuthority,
+  issue,
+  pem,
+  request,
+  type Authority,
+  type Issued,
+  withoutPaths,
+} from '../../helpers/certificates.js';
+import { loadIdentity, locate, tlsSettings } from './tls-settings.js';
+
+type Key = keyof typeof VARIABLES;
+type Given = Partial<Record<Key, PemValue | undefined>>;
+
+const VARIABLES = {
+  certificate: 'SERVICE_TLS_CERTIFICATE',
+  privateKey: 'SERVICE_TLS_PRIVATE_KEY',
+  passphrase: 'SERVICE_TLS_PASSPHRASE',
+  chain: 'SERVICE_TLS_CHAIN',
+};
+const PASSPHRASE = 'open-sesame';
+
+let authority: Authority;
+let app: Issued;
+let other: Issued;
+let folder: string;
+
+beforeAll(async () => {
+  authority = await createAuthority();
+  [app, other] = await Promise.all([authority.client('app'), authority.client('other')]);
+  folder = await mkdtemp(join(tmpdir(), 'tls-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const load = (pems: TlsIdentityPems, now?: number) => loadIdentity(tlsSettings(pems), now);
+const good = () => ({ certificate: app.certificate, privateKey: app.key, chain: authority.chain });
+
+async function file(name: string, content: string | Buffer): Promise<{ file: string }> {
+  const path = join(folder, name);
+  await writeFile(path, content);
+  return { file: path };
+}
+
+const encrypted = (passphrase: string) =>
+  createPrivateKey(app.key)
+    .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase })
+    .toString();
+const sec1 = () => createPrivateKey(app.key).export({ type: 'sec1', format: 'pem' }).toString();
+const PARAMETERS = pem('EC PARAMETERS', Buffer.from('06082a8648ce3d030107', 'hex'));
+
+describe('What is accepted', () => {
+  const base64 = (text: string) => Buffer.from(text).toString('base64');
+  const attributes = 'Bag Attributes\n    localKeyID: 01 02\nKey Attributes: <No Attributes>\n';
+  it.each<[string, (text: string) => string | Buffer]>([
+    ['plain text', (text) => text],
+    ['escaped newlines', (text) => text.replaceAll('\n', '\\n')],
+    ['escaped CRLF', (text) => text.replaceAll('\n', '\\r\\n')],
+    ['CRLF', (text) => text.replaceAll('\n', '\r\n')],
+    ['a byte order mark', (text) => `\uFEFF${text}`],
+    [
+      'text around the blocks',
+      (text) => `# --- of us ---\n${attributes}subject=CN = app\n${text}\nthe end\n`,
+    ],
+    ['text in Latin-1 before it', (text) => Buffer.from(`ÿ\n${text}`, 'latin1')],
+    ['indented', (text) => text.replaceAll(/^/gm, '    ')],
+    ['quotes around it', (text) => `"${text.replaceAll('\n', '\\n')}"`],
+    ['base64', base64],
+    ['base64 in lines', (text) => base64(text).replace(/(.{76})/g, '$1\n')],
+    ['base64 after a byte order mark', (text) => `\uFEFF${base64(text)}`],
+  ])('%s, as a value and in a file', async (_name, form) => {
+    const values: Given = {};
+    const files: Given = {};
+    for (const [key, text] of Object.entries(good()) as [Key, string][]) {
+      const formed = form(text);
+      files[key] = await file(`${key}.pem`, formed);
+      values[key] = typeof formed === 'string' ? formed : files[key];
+    }
+    for (const pems of [values, files]) {
+      const { identity, faults } = await load(pems);
+      expect(faults).toEqual([]);
+      expect(identity?.certificate?.subject).toBe('CN=app');
+    }
+  });
+
+  it('certificate, chain and key in one file that both options name, in any order', async () => {
+    for (const text of [
+      app.certificate + authority.chain + app.key,
+      app.key + app.certificate + authority.chain,
+      PARAMETERS + sec1() + app.certificate + authority.chain,
+    ]) {
+      for (const each of [text, await file('both.pem', text)]) {
+        const { identity, faults } = await load({ ...good(), certificate: each, privateKey: each });
+        expect(faults).toEqual([]);
+        expect(identity?.certificate?.fingerprint256).toBe(
+          new X509Certificate(app.certificate).fingerprint256,
+        );
+        expect(identity?.sent.map(({ subject }) => subject)).toEqual([
+          'CN=app',
+          'CN=Service Intermediate',
+          'CN=Service Root',
+        ]);
+      }
+    }
+  });
+
+  it('encrypted keys, new and traditional; the passphrase of a file loses one newline at its end, that of an option none', async () => {
+    const traditional = createPrivateKey(app.key)
+      .export({ type: 'sec1', format: 'pem', cipher: 'aes-256-cbc', passphrase: PASSPHRASE })
+      .toString();
+    const inFile = await file('passphrase', `${PASSPHRASE}\n`);
+    for (const privateKey of [encrypted(PASSPHRASE), traditional, traditional.replaceAll('\n', '\\n')]) {
+      for (const passphrase of [inFile, PASSPHRASE])
+        expect((await load({ ...good(), privateKey, passphrase })).faults).toEqual([]);
+    }
+    const privateKey = encrypted('x\n');
+    for (const passphrase of ['x\n', await file('newlines', 'x\n\r\n')])
+      expect((await load({ ...good(), privateKey, passphrase })).faults).toEqual([]);
+    expect((await load({ ...good(), privateKey, passphrase: 'x' })).identity).toBeUndefined();
+  });
+
+  it('no certificate at all, and a chain alone', async () => {
+    expect((await load({})).identity?.certificate).toBeUndefined();
+    expect((await load({ chain: authority.intermediate.certificate })).identity).toBeDefined();
+  });
+});
+
+const NO_PEM = /is no PEM .*convert it \(https:\S+\/certificates\.md#other-formats\)\.$/;
+const CSR = /holds a certificate request \(CSR\) in place of the certificate that was issued for it/;
+const NO_FILE = /^the file \S+nowhere\.pem cannot be read \(ENOENT\)\.$/;
+const cut = (text: string) => text.slice(0, text.length - 60);
+const der = (text: string) => new X509Certificate(text).raw;
+const nowhere = () => ({ file: join(folder, 'nowhere.pem') });
+const openssh = pem('OPENSSH PRIVATE KEY', Buffer.alloc(120));
+const both = () => app.certificate + app.key;
+
+/** What is given in place of the good one; the option of the fault; its message. */
+type Fault = [what: string, given: () => Given | Promise<Given>, at: Key, says: RegExp];
+
+const OF_FILES: Fault[] = [
+  ['a missing file', () => ({ certificate: nowhere() }), 'certificate', NO_FILE],
+  [
+    'a directory',
+    () => ({ privateKey: { file: folder } }),
+    'privateKey',
+    /cannot be read \(not a regular file\)/,
+  ],
+  [
+    // Reading it would never end.
+    'a pipe',
+    () => {
+      const path = join(folder, 'pipe');
+      execFileSync('mkfifo', [path]);
+      return { privateKey: { file: path } };
+    },
+    'privateKey',
+    /cannot be read \(not a regular file\)/,
+  ],
+  [
+    'a file of any length',
+    async () => ({ chain: await file('large.pem', authority.chain + ' '.repeat(1024 * 1024)) }),
+    'chain',
+    /larger than 1 MiB/,
+  ],
+  [
+    'an empty file',
+    async () => ({ chain: await file('empty.pem', ' \n') }),
+    'chain',
+    /^the file \S+empty\.pem is empty/,
+  ],
+  ['an empty text', () => ({ chain: '' }), 'chain', /^the value is empty/],
+  [
+    'bytes, from plain JavaScript',
+    () => ({ certificate: Buffer.from(app.certificate) as unknown as PemValue }),
+    'certificate',
+    /^is neither text nor \{ file: path \}\.$/,
+  ],
+  ['a missing passphrase file, which no key needs', () => ({ passphrase: nowhere() }), 'passphrase', NO_FILE],
+  [
+    'a missing passphrase file, which the key needs',
+    () => ({ privateKey: encrypted('x'), passphrase: nowhere() }),
+    'passphrase',
+    NO_FILE,
+  ],
+  [
+    'a secret as the name of its file',
+    () => ({ passphrase: { file: PASSPHRASE } }),
+    'passphrase',
+    /^names a file that cannot be read \(ENOENT\)\. Its path is not shown/,
+  ],
+  [
+    'a path where PEM text belongs',
+    () => ({ privateKey: '/run/secrets/key.pem' }),
+    'privateKey',
+    /looks like a path: give a file as tls\.privateKey: \{ file: '\.\.\.' \}, or in a variable whose name ends in _FILE/,
+  ],
+  [
+    'a path that is too long for one',
+    () => ({ certificate: `/${'a'.repeat(600)}.pem` }),
+    'certificate',
+    NO_PEM,
+  ],
+];
+
+const OF_CONTENTS: Fault[] = [
+  ['a word', () => ({ certificate: 'nonsense' }), 'certificate', NO_PEM],
+  [
+    'a DER certificate',
+    async () => ({ certificate: await file('app.cer', der(app.certificate)) }),
+    'certificate',
+    NO_PEM,
+  ],
+  [
+    'a DER chain in base64',
+    () => ({ chain: der(authority.root.certificate).toString('base64') }),
+    'chain',
+    NO_PEM,
+  ],
+  ['a key in OpenSSH format', () => ({ privateKey: openssh }), 'privateKey', /OpenSSH format \(ssh-keygen/],
+  [
+    'a certificate request',
+    async () => ({ certificate: await request('app', app.keys) }),
+    'certificate',
+    CSR,
+  ],
+  [
+    'a certificate request as key',
+    async () => ({ privateKey: await request('a', app.keys) }),
+    'privateKey',
+    CSR,
+  ],
+  [
+    'a public key',
+    () => ({ privateKey: pem('PUBLIC KEY', Buffer.alloc(80)) }),
+    'privateKey',
+    /PEM block of another kind, and no private key/,
+  ],
+  [
+    'PKCS#7',
+    () => ({ chain: pem('PKCS7', Buffer.alloc(80)) }),
+    'chain',
+    /PEM block of another kind\. Only certificates belong there \(-----BEGIN CERTIFICATE-----\)/,
+  ],
+  ['a chain that is cut', () => ({ chain: cut(authority.chain) }), 'chain', /is truncated/],
+  ['a chain that begins too late', () => ({ chain: authority.chain.slice(40) }), 'chain', /is truncated/],
+  [
+    'the first line of a text, as of a .env file',
+    () => ({ chain: authority.chain.split('\n')[0] }),
+    'chain',
+    /truncated.*In a \.env file, put it in quotes or write \\n for the line breaks/,
+  ],
+  ['a key that is cut', () => ({ privateKey: cut(app.key) }), 'privateKey', /is truncated/],
+  [
+    'a certificate of nonsense',
+    () => ({ certificate: pem('CERTIFICATE', Buffer.alloc(100, 7)) }),
+    'certificate',
+    /holds no readable certificate in its PEM block 1: it is damaged or cut/,
+  ],
+  [
+    'a second certificate of nonsense',
+    () => ({ chain: authority.root.certificate + pem('CERTIFICATE', Buffer.alloc(9)) }),
+    'chain',
+    /PEM block 2/,
+  ],
+  [
+    'a damaged key',
+    () => ({ privateKey: pem('PRIVATE KEY', Buffer.alloc(100, 7)) }),
+    'privateKey',
+    /private key that cannot be read/,
+  ],
+];
+
+const OF_PAIRS: Fault[] = [
+  [
+    'the key of another certificate',
+    () => ({ privateKey: other.key }),
+    'privateKey',
+    /key of another certificate, not of "CN=app" \(SHA-256 /,
+  ],
+  [
+    'certificates of the chain before that of the application',
+    () => ({ certificate: authority.chain + app.certificate }),
+    'certificate',
+    /begins with a certificate of the chain, "CN=Service Intermediate".*"CN=app".*at place 3\. Put the application certificate first/,
+  ],
+  ...(['swapped', 'in both places'] as const).map((how): Fault => [
+    `the chain in place of the certificate, ${how}`,
+    () => ({ certificate: authority.chain, chain: how === 'swapped' ? app.certificate : authority.chain }),
+    'certificate',
+    /certificate authority's certificate, "CN=Service Intermediate".*chain belongs in tls\.chain/,
+  ]),
+  [
+    'one text for both, with the key alone',
+    () => ({ certificate: app.key }),
+    'certificate',
+    /^the value holds no certificate\.$/,
+  ],
+  [
+    'one text for both, with the certificate alone',
+    () => ({ privateKey: app.certificate }),
+    'privateKey',
+    /holds a certificate, and no private key/,
+  ],
+  [
+    'a certificate without key',
+    () => ({ privateKey: undefined }),
+    'privateKey',
+    /is missing: tls\.certificate is set.*Set the key,/,
+  ],
+  [
+    'a key without certificate',
+    () => ({ certificate: undefined }),
+    'certificate',
+    /is missing: tls\.privateKey is set.*Set the certificate,/,
+  ],
+  [
+    'a key in the chain',
+    () => ({ chain: authority.chain + other.key }),
+    'chain',
+    /holds a private key\. Only certificates belong there .*: take the rest out/,
+  ],
+  [
+    'a key in the chain, and in the one file of certificate and key',
+    () => ({ certificate: both(), privateKey: both(), chain: both() }),
+    'chain',
+    /holds a private key\. Only certificates belong there/,
+  ],
+  [
+    'a key with the certificate, and in a file of its own',
+    () => ({ certificate: both() }),
+    'certificate',
+    /holds a private key\. Only certificates belong there/,
+  ],
+  [
+    'a key in OpenSSH format too',
+    () => ({ certificate: both() + openssh, privateKey: both() + openssh }),
+    'certificate',
+    /holds a private key in OpenSSH format/,
+  ],
+  ['two keys', () => ({ privateKey: app.key + other.key }), 'privateKey', /holds 2 private keys/],
+  [
+    'an encrypted key without passphrase',
+    () => ({ privateKey: encrypted('x') }),
+    'privateKey',
+    /encrypted key and there is no passphrase\. Set tls\.passphrase \(SERVICE_TLS_PASSPHRASE\), or decrypt the key/,
+  ],
+  [
+    'a wrong passphrase',
+    () => ({ privateKey: encrypted('x'), passphrase: PASSPHRASE }),
+    'passphrase',
+    /^the passphrase does not open the private key: it is wrong, the key is damaged, or .*openssl pkcs8/,
+  ],
+];
+
+describe.each([
+  ['Of files', OF_FILES],
+  ['Of contents', OF_CONTENTS],
+  ['Of certificate and key', OF_PAIRS],
+])('%s: one fault, at the option and variable that is to be changed', (_, faults) => {
+  it.each(faults)('%s', async (_what, given, at, says) => {
+    const pems: Given = { ...good(), ...(await given()) };
+    const loaded = await load(pems);
+    expect(loaded.identity).toBeUndefined();
+    const variable = VARIABLES[at] + (typeof pems[at] === 'object' && 'file' in pems[at] ? '_FILE' : '');
+    expect(loaded.faults).toEqual([{ option: `tls.${at}`, variable, message: expect.stringMatching(says) }]);
+    // Nothing of what the PEMs hold.
+    const shown = withoutPaths(loaded.faults[0].message, folder);
+    expect(shown).not.toMatch(new RegExp(`[A-Za-z0-9+/]{40}|${PASSPHRASE}`));
+  });
+});
+
+describe('Several faults', () => {
+  const optionsOf = async (given: Given) => {
+    const { faults } = await load({ ...good(), ...given });
+    return faults.map(({ option }) => option).sort();
+  };
+
+  it('of all options are reported at once', async () => {
+    const day = 86_400_000;
+    const expired = await authority.client('old', { notAfter: new Date(Date.now() - day / 2) });
+    const given = { certificate: expired.certificate, privateKey: other.key, chain: 'nonsense' };
+    expect(await optionsOf(given)).toEqual(['tls.certificate', 'tls.chain', 'tls.privateKey']);
+    const inBoth = { certificate: app.certificate + app.key, chain: authority.chain + other.key };
+    expect(await optionsOf(inBoth)).toEqual(['tls.certificate', 'tls.chain']);
+  });
+
+  it('of certificate and key swapped: each says what it holds', async () => {
+    const { faults } = await load({ ...good(), certificate: app.key, privateKey: app.certificate });
+    expect(faults).toMatchObject([
+      {
+        option: 'tls.certificate',
+        message: expect.stringMatching(/holds a private key\. Only certificates/),
+      },
+      { option: 'tls.privateKey', message: expect.stringMatching(/holds a certificate, and no private key/) },
+    ]);
+  });
+
+  it('of key and passphrase file', async () => {
+    const passphrase = nowhere();
+    for (const privateKey of ['no PEM', nowhere(), app.key + other.key])
+      expect(await optionsOf({ privateKey, passphrase })).toEqual(['tls.passphrase', 'tls.privateKey']);
+    expect((await load({ passphrase })).faults).toHaveLength(1);
+  });
+
+  it('show nothing of any of it, whatever is swapped', async () => {
+    const texts = [
+      app.certificate,
+      app.key,
+      encrypted(PASSPHRASE),
+      authority.chain,
+      pem('OPENSSH PRIVATE KEY', Buffer.alloc(120, 7)),
+      app.key.replaceAll('\n', ' '),
+      app.key.replaceAll('\n', '').replace('PRIVATE KEY-----', 'PRIVATE KEY '),
+      app.key.slice(30, -30),
+      Buffer.from(app.key).toString('base64'),
+      PASSPHRASE,
+    ];
+    const secrets = texts.flatMap((text) => text.match(/[\w+/=-]{24,}|open-sesame/g) ?? []);
+    const asFiles = await Promise.all(texts.map((text, index) => file(`swapped-${index}`, text)));
+    for (const value of [...texts, ...asFiles, ...texts.map((text) => ({ file: text }))]) {
+      for (const key of Object.keys(VARIABLES)) {
+        const shown = JSON.stringify((await load({ ...good(), [key]: value })).faults);
+        for (const secret of secrets) expect(shown).not.toContain(secret);
+      }
+    }
+  });
+});
+
+describe('A part that would be lost is a fault', () => {
+  const relabelled = (label: string) => other.certificate.replaceAll('CERTIFICATE', label);
+  it.each<[string, () => string, RegExp]>([
+    ['a cut boundary at the end', () => '-----BEGIN CERTIFICATE---', /is truncated/],
+    ['boundaries with a dash too few', () => other.certificate.replaceAll('-----', '----'), /is truncated/],
+    ['boundaries in small letters', () => relabelled('x').toLowerCase(), /is truncated/],
+    ['a misspelt label', () => relabelled('CERTFICATE'), /holds a PEM block of another kind/],
+    ['a label in mixed case', () => relabelled('Certificate'), /holds a PEM block of another kind/],
+    ['a revocation list', () => pem('X509 CRL', Buffer.alloc(80)), /holds a PEM block of another kind/],
+  ])('%s, behind or before a good certificate', async (_name, part, says) => {
+    const message = expect.stringMatching(says);
+    for (const chain of [`${authority.chain}${part()}\n`, `${part()}\n${authority.chain}`]) {
+      expect((await load({ ...good(), chain })).faults).toMatchObject([{ option: 'tls.chain', message }]);
+    }
+    const certificate = `${app.certificate}${part()}\n`;
+    expect((await load({ ...good(), certificate })).faults).toMatchObject([
+      { option: 'tls.certificate', message },
+    ]);
+  });
+
+  const BEGIN = '-----BEGIN X-----\n';
+  const END = '-----END X-----\n';
+  it.each([
+    ['an end without a beginning of its own', `${BEGIN}${END}${END}${BEGIN}`],
+    ['a block within another', `${BEGIN}AA\n-----BEGIN Y-----\nBB\n-----END Y-----\n${END}`],
+  ])('%s', async (_name, chain) => {
+    expect((await load({ chain })).faults).toMatchObject([
+      { message: expect.stringMatching(/is truncated/) },
+    ]);
+  });
+
+  // The most that a file may have. Each took seconds to hours while the time grew with the square of the length.
+  it.each([
+    ['beginnings', BEGIN, /is truncated/],
+    ['ends', END, /is truncated/],
+    ['blocks that end as another', `${BEGIN}-----END Y-----\n`, /is truncated/],
+    ['halves of boundaries', '-----BEGIN ', /is truncated/],
+    ['backslashes', `${BEGIN}${'\\'.repeat(999)}`, /is truncated/],
+    ['blanks', `${BEGIN}${' '.repeat(99_999)}`, /is truncated/],
+    ['dashes', `${BEGIN}${'-'.repeat(999_999)}`, /is truncated/],
+    ['blocks of no use', BEGIN + END, /PEM block of another kind/],
+    ['empty certificates', (BEGIN + END).replaceAll('X', 'CERTIFICATE'), /no readable .* PEM block 1:/],
+  ])('1 MiB of %s has one, at once', async (_name, text, says) => {
+    const { faults } = await load({ chain: text.repeat(Math.floor(2 ** 20 / text.length)) });
+    expect(faults).toMatchObject([{ option: 'tls.chain', message: expect.stringMatching(says) }]);
+  });
+});
+
+describe('A tls function', () => {
+  const faultsOf = async (source: () => unknown) =>
+    (await loadIdentity({ source: source as never, reload: true, locate })).faults;
+
+  it('may return texts or files, and leave options out; what is neither is a fault', async () => {
+    expect(await faultsOf(good)).toEqual([]);
+    const files = {
+      certificate: await file('function.crt', app.certificate),
+      privateKey: await file('function.key', app.key),
+      chain: null,
+    };
+    expect(await faultsOf(() => files)).toEqual([]);
+    for (const privateKey of [7, true, { path: 'x' }, () => 'x']) {
+      expect(await faultsOf(() => ({ ...files, privateKey }))).toEqual([
+        { option: 'tls.privateKey', message: 'is neither text nor { file: path }.' },
+      ]);
+    }
+    expect((await faultsOf(() => undefined))[0].message).toMatch(/returned no object/);
+  });
+
+  it('has no variables: a fault names the option alone', async () => {
+    const [fault] = await faultsOf(() => ({ ...good(), privateKey: encrypted('x') }));
+    expect(fault.message).toMatch(/there is no passphrase\. Set tls\.passphrase, or decrypt the key/);
+  });
+
+  it.each<[unknown, string]>([
+    [new RangeError('out of range\nof secret'), 'RangeError: out of range'],
+    [new Error('refused for hvs.CAESIJ7kq4b2m9x0'), 'unknown reason'],
+    [Object.assign(new Error('no such item'), { code: 'ENOITEM' }), 'ENOITEM: no such item'],
+    [new Error('https://user:p4ssw0rd@vault.example/v1'), 'unknown reason'],
+    [new Error('key -----BEGIN PRIVATE KEY-----'), '[not shown: it contains a secret or a part of one]'],
+    [{ code: 'X'.repeat(200) }, `${'X'.repeat(160)}…`],
+    ['secret', 'unknown reason'],
+    [undefined, 'unknown reason'],
+  ])('that throws %p: its class, code and first line are shown, without secrets', async (thrown, reason) => {
+    expect(await faultsOf(() => Promise.reject(thrown as Error))).toEqual([
+      { option: 'tls', message: `the function failed (${reason}). Look at its vault or store.` },
+    ]);
+  });
+});
+
+it('a key too weak for OpenSSL is named, not thrown', async () => {
+  const publicExponent = new Uint8Array([1, 0, 1]);
+  const algorithm = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256', modulusLength: 512, publicExponent };
+  const weak = await issue('weak', { algorithm });
+  const { faults } = await load({ certificate: weak.certificate, privateKey: weak.key });
+  expect(faults).toMatchObject([
+    { message: expect.stringMatching(/OpenSSL does not accept the certificate and key \(ERR_/) },
+  ]);
+});
+
+describe('Dates, to the millisecond:', () => {
+  const DAY = 86_400_000;
+  const START = Date.UTC(2030, 0, 1);
+  const END = Date.UTC(2030, 5, 1);
+  const certificate = (subject = 'a', from = START, to = END): Promise<Issued> =>
+    issue(subject, { notBefore: new Date(from), notAfter: new Date(to) });
+
+  let issued: Issued;
+  beforeAll(async () => {
+    issued = await certificate();
+  });
+
+  it.each([
+    [
+      'before',
+      START - 1,
+      /is not valid before 2030-01-01T00:00:00Z; this machine's clock says 2029-12-31T23:/,
+    ],
+    ['at the beginning', START, undefined],
+    ['before the end', END - 1, undefined],
+    [
+      'at the end',
+      END,
+      /"CN=a" \(SHA-256 [\w:]+\), which expired on 2030-06-01T00:00:00Z.*Check the clock, or/,
+    ],
+  ])('a certificate, and a chain of one, %s', async (_, now, says) => {
+    const own = { certificate: issued.certificate, privateKey: issued.key };
+    const chain = { chain: issued.certificate };
+    for (const [pems, begins] of [
+      [own, 'the value holds the certificate "CN=a"'],
+      [chain, 'the value holds no certificate that is valid now: "CN=a"'],
+    ] as const) {
+      const { faults } = await load(pems, now);
+      expect(faults.map(({ message }) => message)).toEqual(says ? [expect.stringMatching(says)] : []);
+      expect(faults.map(({ message }) => message.slice(0, begins.length))).toEqual(says ? [begins] : []);
+    }
+  });
+
+  it('one anchor of a chain that is valid is enough', async () => {
+    const chain = await Promise.all([
+      certificate('over', START - DAY, START),
+      certificate('early', END, END + DAY),
+      certificate('valid', START, START + DAY),
+    ]);
+    const pems = { chain: chain.map((each) => each.certificate).join('') };
+    expect((await load(pems, START)).faults).toEqual([]);
+  });
+
+  it.each([
+    [END - 2 * DAY, 2],
+    [END - 1, 0],
+    [END, 0],
+    [END + 1, -1],
+  ])('the days left at %d are %d', (now, days) => {
+    expect(daysLeft({ validTo: new Date(END) }, now)).toBe(days);
+  });
+});
