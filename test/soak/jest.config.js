@@ -16,11 +16,11 @@ export default {
     '<rootDir>/test/e2e/load.spec.ts',
     '<rootDir>/test/e2e/modes.spec.ts',
     '<rootDir>/test/e2e/page.spec.ts',
-    '<rootDir>/test/e2e/redis-token-store.spec.ts',
+    '<rootDir>/test/e2e/token-store.spec.ts',
     '<rootDir>/test/e2e/rotation.spec.ts',
     '<rootDir>/test/e2e/sample.spec.ts',
     '<rootDir>/test/e2e/simulator-command.spec.ts',
-    '<rootDir>/test/unit/auth/store/fleet-requests.spec.ts',
+    '<rootDir>/test/unit/auth/shared-store.spec.ts',
     '<rootDir>/test/unit/http/calls.spec.ts',
   ],
 };
