@@ -1,19 +1,27 @@
+import { createClientPool, createCluster, type RedisClientType } from '@redis/client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type RedisClientType } from '@redis/client';
-import { LinkSdkService, type ServiceModuleOptions, type TokenStore } from 'nestjs-service';
-import { RedisTokenStore } from 'nestjs-service/redis';
+import { Cluster, Redis } from 'ioredis';
+import { LinkSdkService, type ServiceModuleOptions } from 'nestjs-service';
+import { RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/redis';
 import { type ServiceSimulator } from 'nestjs-service/testing';
-import { StoredToken, StoreKeys } from '../../lib/auth/store/stored-token.js';
-import { Secret } from '../../lib/config/secret.js';
+import { onlyInSoak, partOf } from '../helpers/in-soak.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { startClusterNode } from '../helpers/redis-topologies.js';
 import { type RedisServer, startRedis } from '../helpers/redis.js';
-import { type StartedModule, startModule } from '../helpers/start-module.js';
 import { startSimulator } from '../helpers/simulators.js';
+import { type StartedModule, startModule } from '../helpers/start-module.js';
+
+type Client = RedisTokenStoreOptions['client'];
 
 const program = findPeer('redis-server');
 const redisIt = itWith(program, 'tokens shared over a real Redis');
 
-/** A store that processes share, each with a connection of its own, over a real Redis. */
+/** Until what is asked for is so. */
+async function until(is: () => unknown): Promise<void> {
+  while (!(await is())) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+/** Processes that share a store, each with a connection of its own. */
 describe('tokens shared over Redis', () => {
   let simulator: ServiceSimulator;
   let redis: RedisServer;
@@ -24,7 +32,6 @@ describe('tokens shared over Redis', () => {
     simulator = await startSimulator();
   });
   afterAll(() => simulator.stop());
-
   beforeEach(async () => {
     clients = [];
     modules = [];
@@ -38,31 +45,31 @@ describe('tokens shared over Redis', () => {
   });
 
   /** One process of a host: the module, and a connection to the store. */
-  async function start(more: Partial<ServiceModuleOptions> = {}): Promise<StartedModule> {
-    const client = await redis.connect();
-    clients.push(client);
+  async function start(
+    more: Partial<ServiceModuleOptions> = {},
+    client?: RedisClientType,
+  ): Promise<StartedModule> {
+    const own = client ?? (await redis.connect());
+    if (!client) clients.push(own);
     const started = await startModule({
       ...simulator.moduleOptions({ authentication: 'oauth' }),
-      tokenStore: new RedisTokenStore({ client }),
+      tokenStore: new RedisTokenStore({ client: own }),
       ...more,
     });
     modules.push(started);
     return started;
   }
-  const keys = async (): Promise<string[]> => {
-    const found = await clients[0].keys('*');
-    return found.sort();
-  };
-  /** The token is returned before the store has it. */
-  const stored = async (count: number): Promise<string[]> => {
-    for (let found = await keys(); ; found = await keys()) {
-      if (found.filter((key) => !key.endsWith(':lock')).length === count && found.length === count)
-        return found;
+  const startMany = (count: number) => Promise.all(Array.from({ length: count }, () => start()));
+  /** The names of so many entries, once no lock is left: a token is returned before the store has it. */
+  async function stored(count: number): Promise<string[]> {
+    for (;;) {
+      const keys = await clients[0].keys('*');
+      if (keys.length === count && !keys.some((key) => key.endsWith(':lock'))) return keys.sort();
     }
-  };
+  }
 
   redisIt('ten processes at once, with no token: one request, and a call of each is answered', async () => {
-    const all = await Promise.all(Array.from({ length: 10 }, () => start()));
+    const all = await startMany(10);
     await Promise.all(all.map(({ banks }) => banks.list()));
     expect(simulator.tokenRequests).toHaveLength(1);
     expect(new Set(simulator.apiRequests.map(({ headers }) => headers.authorization)).size).toBe(1);
@@ -70,12 +77,10 @@ describe('tokens shared over Redis', () => {
     const ttl = await clients[0].pTTL(key);
     expect(ttl).toBeGreaterThan(3_000_000);
     expect(ttl).toBeLessThanOrEqual(3_600_000);
-    for (const secret of [simulator.clientId, simulator.clientSecret, 'api'])
-      expect(key).not.toContain(secret);
   });
 
   redisIt('a revoked token: dropped for all, replaced once', async () => {
-    const all = await Promise.all(Array.from({ length: 5 }, () => start()));
+    const all = await startMany(5);
     await Promise.all(all.map(({ banks }) => banks.list()));
     await stored(1);
     simulator.clearRequests();
@@ -88,22 +93,29 @@ describe('tokens shared over Redis', () => {
     ]);
   });
 
-  redisIt('customers and clients do not meet in it', async () => {
-    const [one, other] = [await start(), await start()];
+  redisIt('customers and clients do not meet in it, though somebody moves an entry', async () => {
+    const tokenOf = async (customer_id: string, { module }: StartedModule): Promise<string> => {
+      const request = { customer_id, permissions: ['identity'] };
+      return (await module.get(LinkSdkService).connectParameters(request)).access_token ?? '';
+    };
+    const [one, other] = await startMany(2);
     const stranger = await start({ oauth: { clientId: crypto.randomUUID(), clientSecret: 'of-another' } });
-    const { accessToken } = await one.auth.getCustomerToken('c-1');
-    await stored(1);
-    expect((await other.auth.getCustomerToken('c-1')).accessToken).toBe(accessToken);
-    expect((await other.auth.getCustomerToken('c-2')).accessToken).not.toBe(accessToken);
+    const token = await tokenOf('c-1', one);
+    const [first] = await stored(1);
+    expect(await tokenOf('c-1', other)).toBe(token);
+    expect(await tokenOf('c-2', other)).not.toBe(token);
     await expect(stranger.auth.getCustomerToken('c-1')).rejects.toMatchObject({ error: 'invalid_client' });
-    expect(simulator.tokenRequests.map(({ status }) => status)).toEqual([200, 200, 401]);
+    const [second] = (await stored(2)).filter((key) => key !== first);
+    await clients[0].set(second, (await clients[0].get(first)) ?? '');
+    expect(await tokenOf('c-2', await start())).not.toBe(token);
+    expect(simulator.tokenRequests.map(({ status }) => status)).toEqual([200, 200, 401, 200]);
   });
 
   redisIt('what stands there and is no token of ours: passed over, and written anew', async () => {
     await (await start()).auth.getApiToken();
     const [key] = await stored(1);
     const entry = (await clients[0].get(key)) ?? '';
-    for (const wrong of ['', 'null', '{', entry.slice(0, -9), `v1.${entry.slice(9)}`]) {
+    for (const wrong of ['{', entry.slice(0, -9)]) {
       expect(wrong).not.toBe(entry);
       await clients[0].set(key, wrong);
       simulator.clearRequests();
@@ -113,122 +125,161 @@ describe('tokens shared over Redis', () => {
     }
   });
 
-  redisIt('full: each process asks for itself', async () => {
-    const [one, other] = [await start(), await start()];
-    await clients[0].configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
-    await one.banks.list();
-    await other.banks.list();
-    expect(simulator.tokenRequests).toHaveLength(2);
-  });
-
-  redisIt('frozen, then gone, then never there: calls go on', async () => {
-    const [one, other] = [await start(), await start()];
-    redis.freeze();
-    await one.banks.list();
-    redis.thaw();
-    await redis.kill();
-    await other.banks.list();
-    const third = await startModule({
-      ...simulator.moduleOptions({ authentication: 'oauth' }),
-      tokenStore: new RedisTokenStore({ client: clients[0] }),
-    });
-    modules.push(third);
-    await third.banks.list();
-    expect(simulator.tokenRequests).toHaveLength(3);
-  });
+  redisIt(
+    'full, frozen, then gone, then never there: each process asks for itself, and calls go on',
+    async () => {
+      const [first, second, third, fourth] = await startMany(4);
+      await clients[0].configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
+      await first.banks.list();
+      await second.banks.list();
+      redis.freeze();
+      await third.banks.list();
+      redis.thaw();
+      await redis.kill();
+      await fourth.banks.list();
+      await (await start({}, clients[0])).banks.list();
+      expect(simulator.tokenRequests).toHaveLength(5);
+    },
+  );
 
   redisIt('whoever holds the lock dies: the others go on when it ends', async () => {
-    const all = [await start(), await start()];
-    await all[0].auth.getApiToken();
+    const first = await start();
+    await first.auth.getApiToken();
     const [key] = await stored(1);
     await clients[0].del(key);
     await clients[0].set(`${key}:lock`, 'of-one-that-died', { PX: 800 });
     simulator.clearRequests();
-    const third = await start();
-    const fourth = await start();
-    await Promise.all([third.banks.list(), fourth.banks.list()]);
+    const others = await startMany(2);
+    await Promise.all(others.map(({ banks }) => banks.list()));
     expect(simulator.tokenRequests).toHaveLength(1);
-    expect((await stored(1))[0]).toBe(key);
+    expect(await stored(1)).toEqual([key]);
   });
 });
 
-/** A store that anybody can write to. */
-class OpenStore implements TokenStore {
-  readonly entries = new Map<string, string>();
-
-  async get(key: string): Promise<string | undefined> {
-    return this.entries.get(key);
-  }
-
-  async set(key: string, value: string): Promise<void> {
-    this.entries.set(key, value);
-  }
-
-  async delete(key: string): Promise<void> {
-    this.entries.delete(key);
-  }
-}
-
-/** An entry of a store never gives a browser the token of somebody else. */
-describe('connectParameters with a shared store', () => {
-  let simulator: ServiceSimulator;
-  let store: OpenStore;
-  let modules: StartedModule[];
+describe('RedisTokenStore', () => {
+  let redis: RedisServer;
+  let cluster: RedisServer;
+  let observer: RedisClientType;
+  const ends: (() => unknown)[] = [];
 
   beforeAll(async () => {
-    simulator = await startSimulator();
+    if (program.path === undefined) return;
+    redis = await startRedis(requirePeer(program));
+    cluster = await startClusterNode(requirePeer(program));
+    observer = await redis.connect();
+    const node = await cluster.connect();
+    await node.sendCommand(['CLUSTER', 'ADDSLOTSRANGE', '0', '16383']);
+    while (!(await node.clusterInfo()).includes('cluster_state:ok'));
+    node.destroy();
   });
-  afterAll(() => simulator.stop());
-  beforeEach(() => {
-    store = new OpenStore();
-    modules = [];
-    simulator.clearRequests();
+  afterEach(async () => {
+    for (const end of ends.splice(0)) await end();
   });
-  afterEach(() => Promise.all(modules.map(({ module }) => module.close())));
+  afterAll(async () => {
+    if (program.path === undefined) return;
+    observer.destroy();
+    await Promise.all([redis.kill(), cluster.kill()]);
+  });
 
-  async function start(): Promise<StartedModule> {
-    const options = simulator.moduleOptions({ authentication: 'oauth' });
-    const started = await startModule({ ...options, tokenStore: store });
-    modules.push(started);
-    return started;
-  }
-  const connect = async (customer_id: string, { module }: StartedModule): Promise<string> => {
-    const request = { customer_id, permissions: ['identity'] };
-    return (await module.get(LinkSdkService).connectParameters(request)).access_token ?? '';
+  const ended = <T extends { destroy(): unknown } | { disconnect(): unknown }>(client: T): T => {
+    ends.push(() => ('destroy' in client ? client.destroy() : client.disconnect()));
+    return client;
   };
-  const scopes = () => simulator.tokenRequests.map(({ form }) => form?.scope);
+  const connected = async <T extends { connect(): Promise<unknown>; destroy(): unknown }>(
+    client: T,
+  ): Promise<T> => {
+    await client.connect();
+    return ended(client);
+  };
+  const KINDS: [string, () => Client | Promise<Client>][] = [
+    ['node-redis', async () => ended(await redis.connect())],
+    ['node-redis, a pool', () => connected(createClientPool({ url: redis.url }))],
+    ['node-redis, a cluster', () => connected(createCluster({ rootNodes: [{ url: cluster.url }] }))],
+    ['ioredis', () => ended(new Redis(redis.url))],
+    ['ioredis, a cluster', () => ended(new Cluster([cluster.url]))],
+  ];
 
-  it('an entry as it was written is handed out by another process', async () => {
-    const token = await connect('b', await start());
-    expect(await connect('b', await start())).toBe(token);
-    expect(scopes()).toEqual(['customer.b']);
-  });
+  for (const [kind, connect] of partOf(KINDS, 3)) {
+    redisIt(`${kind}: reads, writes, deletes and locks`, async () => {
+      const store = new RedisTokenStore({ client: await connect() });
+      expect(store.check()).toEqual([]);
+      const key = `token:{${kind}}`;
+      expect(await store.get(key)).toBeUndefined();
+      await store.set(key, 'one', 60_000.7);
+      expect(await store.get(key)).toBe('one');
+      await store.delete(key, 'other');
+      expect(await store.get(key)).toBe('one');
+      await store.delete(key, 'one');
+      expect(await store.get(key)).toBeUndefined();
+      await store.set(key, 'two', 60_000);
+      await store.delete(key);
+      expect(await store.get(key)).toBeUndefined();
+      await store.set(key, 'short', 1);
+      await until(async () => (await store.get(key)) === undefined);
 
-  it("one that was moved to another customer's key is not", async () => {
-    const first = await start();
-    const others = [(await first.auth.getApiToken()).accessToken, await connect('a', first)];
-    const values = [...store.entries.values()];
-    const b = await connect('b', first);
-    const [key] = [...store.entries.keys()].slice(-1);
-    for (const value of values) {
-      store.entries.set(key, value);
-      expect([...others, b]).not.toContain(await connect('b', await start()));
-    }
-    expect(scopes()).toEqual(['api', 'customer.a', 'customer.b', 'customer.b', 'customer.b']);
-  });
-
-  it('nor one whose own scope is another, even if who wrote it knows the client secret', async () => {
-    const b = await connect('b', await start());
-    const { clientId, clientSecret } = simulator;
-    const tokenUrl = `${simulator.moduleOptions({ authentication: 'oauth' }).urls.authUrl}/oauth2/token`;
-    const entry = new StoredToken(new StoreKeys(new Secret(clientSecret)), 'customer.b', {
-      tokenUrl,
-      clientId,
+      const release = await store.lock(`${key}:lock`, 60_000);
+      expect(await store.lock(`${key}:lock`, 60_000)).toBeUndefined();
+      await release?.();
+      expect(await store.lock(`${key}:lock`, 1)).toBeInstanceOf(Function);
+      // Of one that ended by itself, the holder cannot release that of the next.
+      await until(() => store.lock(`${key}:lock`, 60_000));
+      await release?.();
+      expect(await store.lock(`${key}:lock`, 60_000)).toBeUndefined();
     });
-    expect([...store.entries.keys()]).toEqual([entry.key]);
-    const { value } = entry.write({ accessToken: b, expiresIn: 600, scope: 'customer.a' }, Date.now());
-    store.entries.set(entry.key, value);
-    expect(await connect('b', await start())).not.toBe(b);
-    expect(scopes()).toEqual(['customer.b', 'customer.b']);
+
+    redisIt(`${kind}: somebody's list under a key is no entry, and is replaced`, async () => {
+      const store = new RedisTokenStore({ client: await connect() });
+      const key = `list:{${kind}}`;
+      if (!kind.includes('cluster')) await observer.rPush(`nestjs-service:${key}`, 'x');
+      expect(await store.get(key)).toBeUndefined();
+      await store.set(key, 'one', 60_000);
+      expect(await store.get(key)).toBe('one');
+    });
+  }
+
+  redisIt('every key has its prefix and an end', async () => {
+    await observer.flushAll();
+    const client = ended(await redis.connect());
+    const store = new RedisTokenStore({ client, keyPrefix: 'mine:' });
+    await store.set('a', 'value', 60_000);
+    await store.lock('b', 60_000);
+    const keys = await observer.keys('*');
+    expect(keys.sort()).toEqual(['mine:a', 'mine:b']);
+    for (const key of keys) expect(await observer.pTTL(key)).toBeGreaterThan(0);
+  });
+
+  onlyInSoak(redisIt)('reads no more of a value than an entry can have', async () => {
+    for (const [kind, connect] of KINDS) {
+      const server = kind.includes('cluster') ? cluster : redis;
+      const node = ended(await server.connect());
+      const sent = async () => Number(/total_net_output_bytes:(\d+)/.exec(await node.info('stats'))?.[1]);
+      const store = new RedisTokenStore({ client: await connect() });
+      const longest = 'x'.repeat(65_536);
+      await store.set('huge', longest, 60_000);
+      expect((await store.get('huge')) === longest).toBe(true);
+      await node.setRange('nestjs-service:huge', 100 * 1024 * 1024, 'x');
+      const before = await sent();
+      expect((await store.get('huge'))?.length).toBeUndefined();
+      expect((await sent()) - before).toBeLessThan(200_000);
+      await store.set('huge', 'one', 60_000);
+      expect(await store.get('huge')).toBe('one');
+    }
+  });
+
+  const client = { getRange: Date.now, set: Date.now, del: Date.now, eval: Date.now } as unknown as Client;
+  const NO_CLIENT = /^the client of RedisTokenStore is not a client of node-redis or ioredis/;
+  const NO_TIME = /timeout of RedisTokenStore/;
+  it.each<[string, object, RegExp | undefined]>([
+    ['none, with a client and a time', { client, timeout: 500 }, undefined],
+    ['nothing given', {}, NO_CLIENT],
+    ['null', { client: null }, NO_CLIENT],
+    ['no client', { client: {} }, NO_CLIENT],
+    ['an address', { client: 'redis://host:6379' }, NO_CLIENT],
+    ['no time', { client, timeout: 0 }, NO_TIME],
+    ['too much time', { client, timeout: 60_000 }, NO_TIME],
+    ['no number', { client, timeout: Number.NaN }, NO_TIME],
+  ])('tells at start-up what is wrong with its options: %s', (_name, options, message) => {
+    const faults = new RedisTokenStore(options as RedisTokenStoreOptions).check();
+    expect(faults).toEqual(message ? [expect.stringMatching(message)] : []);
   });
 });

@@ -1,0 +1,464 @@
+import { describe, expect, it } from '@jest/globals';
+import { HttpService } from '@nestjs/axios';
+import globalAxios from 'axios';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { EventEmitter, getEventListeners, once } from 'node:events';
+import { Agent } from 'node:http';
+import { firstValueFrom } from 'rxjs';
+import { type WaitOptions } from '../../../lib/auth/access-token.js';
+import { ServiceLifecycle, type ServiceParts } from '../../../lib/engine/lifecycle.js';
+import { ServiceConnectionError } from '../../../lib/errors/index.js';
+import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
+import { type RetryBudget } from '../../../lib/http/retry-policy.js';
+import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
+import { askedDelay, retryDelay } from '../../../lib/time/back-off.js';
+import { systemClock, timerDelay, watching } from '../../../lib/time/clock.js';
+import { sleep, within } from '../../../lib/time/timers.js';
+import { FakeClock, settle } from '../../helpers/fake-clock.js';
+import { standStill } from '../../helpers/stand-still.js';
+import { errorOf, setUp } from '../http/setup.js';
+
+const hang = (): Promise<never> => new Promise(() => undefined);
+
+describe('the start and the end of a client', () => {
+  const context = new AsyncLocalStorage<string>();
+
+  function setUpClient(list: () => Promise<unknown> = async () => []) {
+    const events: string[] = [];
+    const note = (event: string): void => void events.push(event);
+    const clock = new FakeClock();
+    const calls = new CallsInFlight();
+    const parts = {
+      options: {
+        startupCheck: 'fail',
+        describeOption: (option: string) => option,
+        locate: (option: string) => ({ option }),
+        http: { shutdownTimeout: 5_000, timeout: 30_000 },
+        addresses: { baseUrl: 'https://api.example', baseOption: 'urls.baseUrl' },
+      },
+      io: { clock, log: { log: () => undefined, warn: note } },
+      calls,
+      tokens: { close: () => note('tokens close') },
+      identity: {
+        follow: () => note(['follow', context.getStore()].filter(Boolean).join(' in ')),
+        status: { daysLeft: 5 },
+        close: async (graceMs?: number) => note(`agents close ${graceMs}`),
+      },
+      banks: { list: () => (note('check'), list()) },
+    };
+    return { calls, clock, events, service: new ServiceLifecycle(parts as unknown as ServiceParts) };
+  }
+
+  it('follows the identity once the check has passed', async () => {
+    const { service, events } = setUpClient();
+    await service.start();
+    expect(events).toEqual(['check', 'follow']);
+  });
+
+  it('follows it from a first call on that comes before the start, but not in the context of that call', async () => {
+    const { events, calls } = setUpClient();
+    for (const call of ['first', 'second']) await context.run(call, () => calls.run(async () => undefined));
+    expect(events).toEqual(['follow']);
+  });
+
+  it('follows nothing where it was closed while the check ran, and starts nothing after its end', async () => {
+    let answer: (banks: unknown) => void = () => undefined;
+    const { service, events } = setUpClient(() => new Promise((resolve) => (answer = resolve)));
+    const started = service.start();
+    await service.close();
+    answer([]);
+    await started;
+    await service.start();
+    expect(events).toEqual(['check', 'tokens close', 'agents close 5000']);
+  });
+
+  it('closes everything where the application must not start', async () => {
+    const refused = new ServiceConnectionError({ kind: 'refused', message: 'not reached' });
+    const { service, events, calls, clock } = setUpClient(() => Promise.reject(refused));
+    await expect(service.start()).rejects.toThrow('not reached');
+    expect(events).toEqual(['check', 'tokens close', 'agents close 0']);
+    expect(() => calls.admit()).toThrow('The client is closed');
+    expect(clock.timers).toBe(0);
+  });
+
+  it('waits for calls in flight, and gives connections of the host what is left of the time', async () => {
+    const { service, events, calls, clock } = setUpClient();
+    await service.start();
+    events.length = 0;
+    let answer = (): void => undefined;
+    const call = calls.run(() => new Promise<void>((resolve) => (answer = resolve)));
+    service.beginShutdown();
+    expect(() => calls.admit()).not.toThrow();
+    await clock.advance(1_000);
+    const ended = service.close();
+    expect(() => calls.admit()).toThrow('The client is closed');
+    await clock.advance(1_000);
+    expect(events).toEqual([]);
+    answer();
+    await Promise.all([call, ended, service.close()]);
+    expect(events).toEqual(['tokens close', 'agents close 3000']);
+    expect(clock.timers).toBe(0);
+  });
+
+  it.each([
+    [0, undefined],
+    [1, '1 call was'],
+    [2, '2 calls were'],
+  ])('ends what is left when the time is over: %d calls', async (count, which) => {
+    const { service, events, calls, clock } = setUpClient();
+    await service.start();
+    events.length = 0;
+    for (let call = 0; call < count; call += 1) void calls.run(hang);
+    service.beginShutdown();
+    await clock.advance(4_999);
+    expect(events).toEqual([]);
+    await clock.advance(1);
+    const said = `Shutdown: ${which} still running after http.shutdownTimeout (5000 ms), and aborted.`;
+    expect(events).toEqual(['tokens close', 'agents close undefined', ...(which ? [said] : [])]);
+    await service.close();
+    expect(events.at(-1)).toBe('agents close 0');
+  });
+});
+
+describe('the calls in flight', () => {
+  it('are waited for; new ones are refused meanwhile', async () => {
+    const arrivals = new EventEmitter();
+    const arrival = once(arrivals, 'arrival') as Promise<[() => void]>;
+    const { axios, inFlight } = await setUp({
+      listener: (_, response) => arrivals.emit('arrival', () => response.end('{}')),
+    });
+    const finishing = axios.get<unknown>('/a');
+    const [answer] = await arrival;
+    const drained = inFlight.drain();
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ kind: 'closed' });
+    answer();
+    await drained;
+    expect((await finishing).data).toEqual({});
+    expect(inFlight.close()).toBe(0);
+  });
+
+  it('are ended if they outlast the shutdown', async () => {
+    const arrivals = new EventEmitter();
+    const arrival = once(arrivals, 'arrival');
+    const { axios, inFlight, agent } = await setUp({ listener: () => arrivals.emit('arrival') });
+    const hangs = errorOf(axios.get('/a'));
+    await arrival;
+    expect(inFlight.close()).toBe(1);
+    agent.destroy();
+    expect(await hangs).toMatchObject({ kind: 'closed', code: 'connection_closed' });
+  });
+
+  it('that a shutdown ends get an error each, and so do those that come later', async () => {
+    const waits = new EventEmitter();
+    const { axios, inFlight } = await setUp({
+      listener: (_, response) => response.writeHead(503, { 'retry-after': '1' }).end(),
+      budget: { take: () => (waits.emit('wait'), 5) } as unknown as RetryBudget,
+    });
+    const cut: Promise<unknown>[] = [];
+    for (const path of ['/a', '/b']) {
+      const wait = once(waits, 'wait');
+      cut.push(errorOf(axios.get(path)));
+      await wait;
+    }
+    expect([inFlight.close(), inFlight.close()]).toEqual([2, 0]);
+    const late = [0, 1].map(() => errorOf(inFlight.run(async () => 'late')));
+    const errors = await Promise.all([...cut, ...late]);
+    for (const error of errors) expect(error).toMatchObject({ kind: 'closed' });
+    expect(new Set(errors).size).toBe(4);
+    expect(() => inFlight.admit()).toThrow(ServiceConnectionError);
+  });
+
+  it.each([
+    ['is none', 5],
+    [
+      'throws',
+      () => {
+        throw new Error('not ours');
+      },
+    ],
+  ])('are none where the cancel token of a call %s', async (_, subscribe) => {
+    const { axios, inFlight } = await setUp();
+    await errorOf(axios.get('/a', { cancelToken: { subscribe } } as never));
+    await inFlight.drain();
+    expect(inFlight.close()).toBe(0);
+  });
+});
+
+describe('a call that its caller ends', () => {
+  /** A call of another place that waits for its token until it is ended. */
+  const waiting =
+    (tell: () => void, ended: () => void = () => undefined) =>
+    ({ signal }: WaitOptions): Promise<void> =>
+      new Promise((_, reject) => {
+        signal?.addEventListener('abort', () => (reject(signal.reason as Error), ended()));
+        tell();
+      });
+
+  it.each([
+    ['a signal', {}],
+    ['a signal beside a cancel token', { cancelToken: globalAxios.CancelToken.source().token }],
+  ])('rejects with the reason of %s, also one that is aborted already', async (_, more) => {
+    const reason = new Error('mine');
+    const controller = new AbortController();
+    const { axios, arrived } = await setUp({ listener: () => controller.abort(reason) });
+    const config = { ...more, signal: controller.signal };
+    await expect(axios.get('/a', config)).rejects.toBe(reason);
+    await expect(axios.get('/a', config)).rejects.toBe(reason);
+    expect(arrived).toHaveLength(1);
+  });
+
+  it.each([
+    ['POST', true],
+    ['GET', false],
+  ])(
+    "by axios's own cancel token, %s: shows nothing of axios, and says whether it may have been done: %s",
+    async (method, outcomeUnknown) => {
+      const source = globalAxios.CancelToken.source();
+      const { axios } = await setUp({ listener: () => source.cancel() });
+      const error = await errorOf(axios.request({ url: '/a', method, cancelToken: source.token }));
+      expect(error).toMatchObject({ kind: 'closed', outcomeUnknown });
+      expect(error).not.toHaveProperty('config');
+    },
+  );
+
+  it('a POST that was cancelled before anything was written: nothing was done', async () => {
+    const waits = globalAxios.CancelToken.source();
+    const cold = await setUp({ cold: waiting(() => waits.cancel()) });
+    const queued = globalAxios.CancelToken.source();
+    const agent = new Agent({ maxSockets: 1 });
+    const { axios } = await setUp({ agent, listener: () => queued.cancel() });
+    const holding = new AbortController();
+    const first = errorOf(axios.get('/a', { signal: holding.signal }));
+    for (const call of [
+      cold.axios.post('/a', {}, { cancelToken: waits.token }),
+      axios.post('/b', {}, { cancelToken: queued.token }),
+    ]) {
+      expect(await errorOf(call)).toMatchObject({ kind: 'closed', outcomeUnknown: false });
+    }
+    holding.abort();
+    await first;
+    expect(cold.arrived).toHaveLength(0);
+  });
+
+  it('leaves the stack of a reason that many calls share as it is, wherever they are made', async () => {
+    const agent = new Agent({ maxSockets: 5 });
+    const arrivals = new EventEmitter();
+    const arrival = once(arrivals, 'arrival');
+    const { axios } = await setUp({ agent, listener: () => arrivals.emit('arrival') });
+    const httpService = new HttpService(axios);
+    const http = new ServiceHttpService(httpService);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const places = [
+      () => http.get('/a', { signal }),
+      () => axios.get('/a', { signal }),
+      async () => await axios({ url: '/a', signal }),
+      async () => await axios('/a', { signal }),
+      () => firstValueFrom(httpService.get('/a', { signal })),
+    ];
+    const calls = Array.from({ length: 50 }, (_, call) => errorOf(places[call % places.length]()));
+    await arrival;
+    const reason = new Error('mine');
+    const { stack } = reason;
+    controller.abort(reason);
+    expect((await Promise.all(calls)).every((error) => error === reason)).toBe(true);
+    expect(reason.stack === stack).toBe(true);
+  });
+
+  it("has its caller's frames in an error of its own, which a host's interceptors see", async () => {
+    const { axios } = await setUp({ listener: (_, response) => response.writeHead(404).end() });
+    const seen: unknown[] = [];
+    axios.interceptors.response.use(undefined, (error: Error) => {
+      seen.push(error);
+      return Promise.reject(error);
+    });
+    async function theCaller(): Promise<unknown> {
+      return await axios.get('/a');
+    }
+    const error = await errorOf(theCaller());
+    expect((error as Error).stack).toContain('theCaller');
+    const reason = new Error('mine');
+    expect(await errorOf(axios.get('/a', { signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(seen).toEqual([error, { reason }]);
+  });
+
+  it("leaves no listener on a host's cancel token or signal", async () => {
+    const { axios } = await setUp({});
+    const { token } = globalAxios.CancelToken.source();
+    const { signal } = new AbortController();
+    for (const given of [{ cancelToken: token }, { signal }, { cancelToken: token, signal }]) {
+      await axios.get('/a', given);
+    }
+    expect((token as unknown as { _listeners?: unknown[] })._listeners ?? []).toHaveLength(0);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  });
+
+  it("refuses what has only a part of an AbortSignal: Node's own functions need all of it", async () => {
+    const { axios, arrived } = await setUp();
+    class Foreign extends EventTarget {
+      readonly aborted = false;
+    }
+    for (const signal of [new Foreign(), { aborted: true, addEventListener: () => undefined }]) {
+      expect(await errorOf(axios.get('/a', { signal }))).toMatchObject({ faults: [{ property: 'signal' }] });
+    }
+    expect(arrived).toHaveLength(0);
+  });
+
+  it.each(['waits for a token', 'is on the wire'])(
+    'as an Observable, by unsubscribing while it %s: its subscriber hears nothing more',
+    async (where) => {
+      const events = new EventEmitter();
+      const under = once(events, 'under way');
+      const ended = once(events, 'ended');
+      const isCold = where === 'waits for a token';
+      const { axios, arrived, inFlight } = await setUp({
+        cold: isCold
+          ? waiting(
+              () => events.emit('under way'),
+              () => events.emit('ended'),
+            )
+          : undefined,
+        listener: (request) => {
+          request.socket.once('close', () => events.emit('ended'));
+          events.emit('under way');
+        },
+      });
+      const told: string[] = [];
+      const subscription = new HttpService(axios).get('/a').subscribe({
+        next: () => told.push('next'),
+        error: () => told.push('error'),
+      });
+      await under;
+      subscription.unsubscribe();
+      await ended;
+      await inFlight.drain();
+      expect([told, arrived.length]).toEqual([[], isCold ? 0 : 1]);
+    },
+  );
+});
+
+describe('the clock of the system', () => {
+  it.each(['schedule', 'watch'] as const)(
+    '%s calls back once, also for a time that is over, and not where it is cancelled',
+    async (kind) => {
+      const called: string[] = [];
+      systemClock[kind](() => called.push('kept'), 10);
+      systemClock[kind](() => called.push('over'), -5);
+      systemClock[kind](() => called.push('cancelled early'), 10)();
+      systemClock[kind](() => called.push('far'), 2 ** 40)();
+      await new Promise<void>((resolve) => systemClock.schedule(resolve, 20));
+      expect(called).toEqual(['over', 'kept']);
+      expect(timerDelay(2 ** 40)).toBe(2 ** 31 - 1);
+    },
+  );
+
+  it('does not call what is cancelled between its time and its turn', async () => {
+    const called: string[] = [];
+    const cancel = systemClock.schedule(() => called.push('late'), 10);
+    setTimeout(cancel, 10);
+    standStill(20);
+    await new Promise<void>((resolve) => systemClock.schedule(resolve, 10));
+    expect(called).toEqual([]);
+  });
+
+  it('has timers that keep the process running, for who waits, and timers that do not, for what watches', () => {
+    const held = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = held();
+    const nothing = (): void => undefined;
+    const watches = [systemClock.watch(nothing, 60_000), watching(systemClock).schedule(nothing, 60_000)];
+    expect(held()).toBe(before);
+    const cancel = systemClock.schedule(nothing, 60_000);
+    expect(held()).toBe(before + 1);
+    for (const each of [cancel, ...watches]) each();
+    expect(held()).toBe(before);
+  });
+});
+
+describe('a wait', () => {
+  it('for a retry is anything from nothing to 100 ms * 2^n, at most 20 s', () => {
+    expect([0, 1, 2, 20].map((retry) => retryDelay(retry, 1))).toEqual([100, 200, 400, 20_000]);
+    expect(retryDelay(5, 0)).toBe(0);
+  });
+
+  it.each([
+    ['in the past: as without it, but for the spread', 0, 0, 0, Infinity, 100],
+    ['in the past, the second time', 0, 1, 0, Infinity, 200],
+    ['spread by up to the pause, where that is longer than a tenth', 500, 1, 1, Infinity, 700],
+    ['spread by up to a tenth', 10_000, 1, 0.5, Infinity, 10_500],
+    ['spread by up to 5 s', 3_600_000, 0, 1, Infinity, 3_605_000],
+    ['the spread fits', 1_000, 0, 1, 1_100, 1_100],
+    ['the spread does not fit', 1_000, 0, 1, 1_099, 1_000],
+    ['nothing fits', 1_000, 0, 1, 999, 1_000],
+  ])('until a moment that the server named: %s', (_, asked, retry, random, left, wait) => {
+    expect(askedDelay(asked, retry, random, left)).toBe(wait);
+  });
+
+  it('takes its time, and leaves no timer and no listener', async () => {
+    const clock = new FakeClock();
+    const { signal } = new AbortController();
+    let woke = false;
+    void sleep(clock, 100, undefined, signal).then(() => (woke = true));
+    await clock.advance(99);
+    expect(woke).toBe(false);
+    await clock.advance(1);
+    expect([woke, clock.timers, getEventListeners(signal, 'abort').length]).toEqual([true, 0, 0]);
+  });
+
+  it.each(['before', 'meanwhile'])('rejects with the reason of a signal that is aborted %s', async (when) => {
+    const clock = new FakeClock();
+    const [first, second] = [new AbortController(), new AbortController()];
+    const reason = new Error('enough');
+    if (when === 'before') second.abort(reason);
+    const sleeping = sleep(clock, 100, first.signal, second.signal);
+    second.abort(reason);
+    first.abort(new Error('later'));
+    await expect(sleeping).rejects.toBe(reason);
+    expect(clock.timers).toBe(0);
+  });
+});
+
+describe('work with a time limit', () => {
+  const expired = () => new Error('too late');
+
+  it('hands on what it brings, and leaves no timer', async () => {
+    const clock = new FakeClock();
+    const limit = { clock, timeoutMs: 10, expired };
+    await expect(within(limit, async () => 'value')).resolves.toBe('value');
+    await expect(within(limit, () => Promise.reject(new Error('its own')))).rejects.toThrow('its own');
+    const throws = () => {
+      throw new Error('at once');
+    };
+    await expect(within(limit, throws)).rejects.toThrow('at once');
+    expect(clock.timers).toBe(0);
+  });
+
+  it('rejects at the deadline, and is aborted', async () => {
+    const clock = new FakeClock();
+    let stop: AbortSignal | undefined;
+    const limited = within({ clock, timeoutMs: 10, expired }, (signal) => {
+      stop = signal;
+      return hang();
+    });
+    const rejected = expect(limited).rejects.toThrow('too late');
+    await clock.advance(9);
+    expect(stop?.aborted).toBe(false);
+    await clock.advance(1);
+    await rejected;
+    expect(stop?.reason).toEqual(new Error('too late'));
+  });
+
+  it('rejects when its signal is aborted, and does not begin where it was before', async () => {
+    const clock = new FakeClock();
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    let begun = 0;
+    const work = () => ((begun += 1), hang());
+    const limit = { clock, timeoutMs: 10, expired, signals: [undefined, controller.signal] };
+    const rejected = expect(within(limit, work)).rejects.toBe(reason);
+    await settle();
+    controller.abort(reason);
+    await rejected;
+    await expect(within(limit, work)).rejects.toBe(reason);
+    expect([begun, clock.timers]).toEqual([1, 0]);
+  });
+});
