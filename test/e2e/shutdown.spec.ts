@@ -1,345 +1,38 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { type ArgumentsHost, type DynamicModule, type INestApplication } from '@nestjs/common';
+import { HealthIndicatorService } from '@nestjs/terminus';
 import { Test } from '@nestjs/testing';
+import { EventEmitter, once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { type Server, type ServerResponse } from 'node:http';
+import { get } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   BanksService,
   CustomersService,
-  ServiceAuthService,
-  ServiceConnectionError,
-  ServiceHttpService,
-  ServiceModule,
   getServiceToken,
   LinkSdkService,
+  ServiceAuthService,
+  ServiceExceptionFilter,
+  ServiceHttpService,
+  ServiceModule,
+  type ServiceError,
   type ServiceModuleOptions,
+  type TokenStore,
 } from 'nestjs-service';
+import { ServiceHealthIndicator } from 'nestjs-service/terminus';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { type DynamicModule, type INestApplication } from '@nestjs/common';
-import { once } from 'node:events';
-import { get } from 'node:https';
-import { type Server, type ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
+import { byRename } from '../helpers/certificate-files.js';
+import { partOf } from '../helpers/in-soak.js';
 import { rawServer } from '../helpers/loopback.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
+import { startSimulator } from '../helpers/simulators.js';
 import { rejection, startModule } from '../helpers/start-module.js';
 import { TimerCount } from '../helpers/timer-count.js';
-import { startSimulator } from '../helpers/simulators.js';
 
-describe('shutdown', () => {
-  let simulator: ServiceSimulator;
-
-  afterEach(() => simulator.stop());
-
-  async function start(shutdownTimeout: number) {
-    simulator = await startSimulator();
-    const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
-    const module = await Test.createTestingModule({
-      imports: [ServiceModule.forRoot({ ...options, http: { shutdownTimeout } })],
-    }).compile();
-    module.useLogger(false);
-    await module.init();
-    return module;
-  }
-
-  it('lets a call in flight end, refuses new ones, and closes every connection', async () => {
-    const module = await start(5_000);
-    const banks = module.get(BanksService);
-    await banks.list();
-    simulator.fail({ path: '/banks/v1', fault: { delayMs: 400 } });
-    let isUnderWay = true;
-    const inFlight = banks.list().finally(() => (isUnderWay = false));
-    await simulator.waitForRequest(({ face, status }) => face !== 'token' && status === undefined);
-    const closed = module.close();
-    // Nest calls other hooks before ours: until then calls are taken.
-    let late: unknown;
-    while (!(late instanceof Error)) late = await banks.list().catch((error: unknown) => error);
-    expect(late).toMatchObject({ kind: 'closed' });
-    expect(isUnderWay).toBe(true);
-    expect(await inFlight).toBeDefined();
-    await closed;
-    await expect(banks.list()).rejects.toMatchObject({ kind: 'closed' });
-    await expect(module.get(ServiceAuthService).getApiToken()).rejects.toBeInstanceOf(Error);
-  });
-
-  it('ends a call that outlasts http.shutdownTimeout', async () => {
-    const module = await start(50);
-    const banks = module.get(BanksService);
-    simulator.fail({ path: '/banks/v1', fault: 'hang' });
-    const outcome = banks.list().catch((error: unknown) => error);
-    await simulator.waitForRequest(({ path }) => path === '/banks/v1');
-    await module.close();
-    expect(await outcome).toBeInstanceOf(ServiceConnectionError);
-    expect(await outcome).toMatchObject({ kind: 'closed' });
-  });
-
-  it('says of a POST that it ends that it may have been carried out', async () => {
-    const module = await start(50);
-    simulator.fail({ path: '/customers/v1', fault: { delayMs: 2_000 } });
-    const outcome = rejection(module.get(CustomersService).create({ app_user_id: 'u-1' }));
-    await simulator.waitForRequest(({ path }) => path === '/customers/v1');
-    await module.close();
-    expect(await outcome).toMatchObject({
-      kind: 'closed',
-      outcomeUnknown: true,
-      method: 'POST',
-      path: '/customers/v1',
-    });
-  });
-
-  it('gives a call that waits for its token the same time', async () => {
-    const module = await start(5_000);
-    simulator.fail({ face: 'token', fault: { delayMs: 150 } });
-    const waiting = module.get(BanksService).list();
-    await simulator.waitForRequest(({ face }) => face === 'token');
-    await module.close();
-    expect(await waiting).toBeDefined();
-  });
-
-  it('ends a running token request', async () => {
-    const module = await start(50);
-    simulator.fail({ face: 'token', fault: 'hang' });
-    const outcome = module
-      .get(BanksService)
-      .list()
-      .catch((error: unknown) => error);
-    await simulator.waitForRequest(({ face }) => face === 'token');
-    const startedAt = performance.now();
-    await module.close();
-    expect(await outcome).toBeInstanceOf(Error);
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
-  });
-});
-
-/** What Nest calls on a shutdown. Nest 11 does it again for each close() and signal, while the first still runs. */
-type Hook = 'callBeforeShutdownHook' | 'callShutdownHook';
-
-describe('shutdown hooks in any number and order', () => {
-  const BEFORE = 'callBeforeShutdownHook';
-  const SHUTDOWN = 'callShutdownHook';
-  const ORDERS: Hook[][] = [
-    [BEFORE, BEFORE, SHUTDOWN, SHUTDOWN],
-    [BEFORE, SHUTDOWN, BEFORE, SHUTDOWN],
-    [SHUTDOWN, BEFORE, SHUTDOWN, SHUTDOWN],
-  ];
-  const ENDINGS = { 'is answered': 600_000, 'is ended': 50 };
-
-  for (const [ending, shutdownTimeout] of Object.entries(ENDINGS)) {
-    it.each(ORDERS)(`end with a call that ${ending}: %s, %s, %s, %s`, async (...order) => {
-      const simulator = await startSimulator();
-      const logger = new CollectingLogger();
-      const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
-      const { module, banks } = await startModule({ ...options, http: { shutdownTimeout } }, logger);
-      await banks.list();
-      simulator.fail({ path: '/banks/v1', fault: ending === 'is ended' ? 'hang' : { delayMs: 100 } });
-      const outcome = banks.list().then(
-        () => 'is answered',
-        (error: { kind: string }) => (error.kind === 'closed' ? 'is ended' : error),
-      );
-      await simulator.waitForRequest(({ path, status }) => path === '/banks/v1' && status === undefined);
-      const hooks = module as unknown as Record<Hook, () => Promise<void>>;
-      await Promise.all(order.map((hook) => hooks[hook]()));
-      expect(await outcome).toBe(ending);
-      for (const hook of order) await hooks[hook]();
-      await expect(banks.list()).rejects.toMatchObject({ kind: 'closed' });
-      const said = logger.lines.filter((line) => /^Shutdown/.test(String(line)));
-      expect(said).toHaveLength(ending === 'is ended' ? 1 : 0);
-      await module.close();
-      await simulator.stop();
-    });
-  }
-
-  it('starts nothing after the end', async () => {
-    const simulator = await startSimulator();
-    const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
-    const opened: string[] = [];
-    const tokenStore = {
-      open: async () => void opened.push('open'),
-      get: async () => undefined,
-      set: async () => undefined,
-      delete: async () => undefined,
-      close: async () => void opened.push('close'),
-    };
-    const module = await Test.createTestingModule({
-      imports: [ServiceModule.forRoot({ ...options, tokenStore, startupCheck: 'fail' })],
-    }).compile();
-    module.useLogger(false);
-    await (module as unknown as Record<Hook, () => Promise<void>>).callShutdownHook();
-    await module.init();
-    expect(opened).toEqual([]);
-    expect(simulator.requests).toEqual([]);
-    await module.close();
-    await simulator.stop();
-  });
-});
-
-describe('shutdown of a web host', () => {
-  let simulator: ServiceSimulator;
-  let app: INestApplication;
-  const logger = new CollectingLogger();
-  /** What an inbound request does. */
-  let work: () => Promise<unknown>;
-  let arrived = 0;
-
-  async function start(http: ServiceModuleOptions['http'], ...others: DynamicModule[]) {
-    simulator = await startSimulator();
-    logger.lines.length = 0;
-    arrived = 0;
-    const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
-    const module = await Test.createTestingModule({
-      imports: [ServiceModule.forRoot({ ...options, http: { timeout: 600_000, ...http } }), ...others],
-    })
-      .setLogger(logger)
-      .compile();
-    app = module.createNestApplication();
-    app.use((_: unknown, response: ServerResponse) => {
-      arrived += 1;
-      response.setHeader('connection', 'close');
-      work().then(
-        () => response.end('done'),
-        (error: { code?: string }) => response.end(error.code),
-      );
-    });
-    await app.listen(0, '127.0.0.1');
-    return {
-      banks: app.get(BanksService),
-      http: app.get(ServiceHttpService),
-      auth: app.get(ServiceAuthService),
-    };
-  }
-
-  const inbound = async (): Promise<string> => (await fetch(await app.getUrl())).text();
-  /** Nest closes its server after beforeApplicationShutdown. */
-  const serverClosing = async (): Promise<void> => {
-    while ((app.getHttpServer() as Server).listening) await delay(5);
-  };
-  const shutdownLines = () => logger.lines.filter((line) => /^Shutdown/.test(String(line)));
-
-  afterEach(() => simulator.stop());
-
-  it('takes the calls that inbound requests begin meanwhile, and waits no longer than for them', async () => {
-    const { banks } = await start({ shutdownTimeout: 600_000 });
-    const { promise, resolve } = gate();
-    work = () => promise.then(() => banks.list());
-    const answer = inbound();
-    await until(() => arrived === 1);
-    const closed = app.close();
-    await serverClosing();
-    resolve();
-    expect(await answer).toBe('done');
-    await closed;
-    await expect(banks.list()).rejects.toMatchObject({ kind: 'closed' });
-    expect(shutdownLines()).toEqual([]);
-  });
-
-  it('aborts the remaining calls, logs how many, and refuses a call that a host delayed until then', async () => {
-    const { banks, http, auth } = await start({ shutdownTimeout: 50, maxSockets: 1 });
-    const { promise, resolve } = gate();
-    http.axiosRef.interceptors.request.use(async (config) => {
-      if (config.url === '/held') await promise;
-      return config;
-    });
-    await banks.list();
-    simulator.fail({ path: '/banks/v1', times: 5, fault: 'hang' });
-    simulator.fail({ face: 'token', times: 5, fault: 'hang' });
-    const connecting = app
-      .get(LinkSdkService)
-      .connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
-    const cut = [banks.list(), banks.list(), auth.getCustomerToken('c-2'), connecting].map(rejection);
-    const held = rejection(http.get('/held'));
-    work = () => banks.list();
-    const answer = inbound();
-    await until(
-      () => arrived === 1 && simulator.requests.filter(({ status }) => status === undefined).length === 2,
-    );
-    simulator.fail({ path: '/own', fault: 'hang' });
-    const own = once(get(`${simulator.urls.baseUrl}/own`, { agent: auth.httpsAgent }), 'error');
-    await simulator.waitForRequest(({ path }) => path === '/own');
-    const closed = app.close();
-    for (const error of await Promise.all(cut)) expect(error).toMatchObject({ code: 'connection_closed' });
-    expect(await answer).toBe('connection_closed');
-    expect(await own).toMatchObject([{ code: 'ECONNRESET' }]);
-    resolve();
-    expect(await held).toMatchObject({ kind: 'closed' });
-    await closed;
-    expect(shutdownLines()).toEqual([
-      'Shutdown: 5 calls were still running after http.shutdownTimeout (50 ms), and aborted.',
-    ]);
-    await expect(auth.getApiToken()).rejects.toMatchObject({ kind: 'closed' });
-    await expect(auth.authorizationHeaders()).rejects.toMatchObject({ kind: 'closed' });
-    expect(simulator.requests.filter(({ path }) => path === '/held')).toEqual([]);
-  });
-
-  it('aborts at once where the time is 0', async () => {
-    const { banks } = await start({ shutdownTimeout: 0 });
-    simulator.fail({ path: '/banks/v1', fault: 'hang' });
-    work = () => banks.list();
-    const answer = inbound();
-    await simulator.waitForRequest(({ path }) => path === '/banks/v1');
-    const closed = app.close();
-    expect(await answer).toBe('connection_closed');
-    await closed;
-  });
-
-  it('shares nothing with another module of the application', async () => {
-    const other = await ServiceSimulator.start();
-    const options = other.moduleOptions({ environment: 'sandbox', authentication: 'app-token' });
-    const named = ServiceModule.forRoot({ ...options, name: 'ksa', http: { shutdownTimeout: 600_000 } });
-    const { banks } = await start({ shutdownTimeout: 0 }, named);
-    const ksa = app.get<BanksService>(getServiceToken(BanksService, 'ksa'));
-    const { promise, resolve } = gate();
-    simulator.fail({ path: '/banks/v1', fault: 'hang' });
-    const cut = rejection(banks.list());
-    await simulator.waitForRequest(({ path }) => path === '/banks/v1');
-    work = () => promise.then(() => ksa.list());
-    const answer = inbound();
-    await until(() => arrived === 1);
-    const closed = app.close();
-    expect(await cut).toMatchObject({ kind: 'closed' });
-    resolve();
-    expect(await answer).toBe('done');
-    await closed;
-    await other.stop();
-  });
-
-  it('ends a call that waits for its proxy', async () => {
-    const reached = gate();
-    const proxy = await rawServer(() => reached.resolve());
-    const { banks } = await start({ shutdownTimeout: 50, proxy: `http://127.0.0.1:${proxy.port}` });
-    const cut = rejection(banks.list());
-    await reached.promise;
-    const closed = app.close();
-    expect(await cut).toMatchObject({ kind: 'closed' });
-    await closed;
-    await proxy.close();
-  });
-
-  it('ends a call that waits for the certificate to be read again', async () => {
-    simulator = await startSimulator();
-    const options = simulator.moduleOptions({ environment: 'production', authentication: 'mtls' });
-    const asked = gate();
-    let times = 0;
-    const tls = async () => {
-      times += 1;
-      if (times > 1) {
-        asked.resolve();
-        await new Promise(() => undefined);
-      }
-      return options.tls as object;
-    };
-    const timers = new TimerCount();
-    const api = await startModule({ ...options, tls, http: { shutdownTimeout: 50, timeout: 600_000 } });
-    const page = '<html>400 No required SSL certificate was sent</html>';
-    simulator.fail({
-      path: '/banks/v1',
-      fault: { status: 400, body: page, headers: { 'content-type': 'text/html' } },
-    });
-    const cut = rejection(api.banks.list());
-    await asked.promise;
-    await api.module.close();
-    timers.restore();
-    expect(await cut).toMatchObject({ code: 'connection_closed', outcomeUnknown: false });
-    // Else the process would not end before the function has had its time.
-    expect(timers.running).toBe(0);
-  });
-});
+const NEVER = 600_000;
 
 function gate(): { promise: Promise<void>; resolve: () => void } {
   let resolve = (): void => undefined;
@@ -350,3 +43,361 @@ function gate(): { promise: Promise<void>; resolve: () => void } {
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await delay(5);
 }
+
+/** What Nest calls on a shutdown. Nest 11 does it again for each close() and signal, while the first still runs. */
+type Hook = 'callBeforeShutdownHook' | 'callShutdownHook';
+type Hooks = Record<Hook, () => Promise<void>>;
+
+describe('the end of a module', () => {
+  let simulator: ServiceSimulator;
+  const logger = new CollectingLogger();
+  const shutdownLines = () => logger.lines.filter((line) => /^Shutdown/.test(String(line)));
+  const options = () => simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
+  const start = (shutdownTimeout: number) =>
+    startModule({ ...options(), http: { timeout: NEVER, shutdownTimeout } }, logger);
+
+  beforeAll(async () => {
+    simulator = await startSimulator();
+  });
+  beforeEach(() => void (logger.lines.length = 0));
+  afterEach(() => {
+    simulator.clearFaults();
+    simulator.clearRequests();
+  });
+  afterAll(() => simulator.stop());
+
+  it('lets a call in flight end, refuses new ones, and leaves no connection', async () => {
+    const { module, banks, auth } = await start(NEVER);
+    await banks.list();
+    simulator.fail({ path: '/banks/v1', fault: { delayMs: 400 } });
+    let isUnderWay = true;
+    const inFlight = banks.list().finally(() => (isUnderWay = false));
+    await simulator.waitForRequest(({ path, status }) => path === '/banks/v1' && status === undefined);
+    const closed = module.close();
+    // Nest calls other hooks before ours: until then calls are taken.
+    let late: unknown;
+    while (!(late instanceof Error)) late = await banks.list().catch((error: unknown) => error);
+    expect(late).toMatchObject({ kind: 'closed' });
+    expect(isUnderWay).toBe(true);
+    expect(await inFlight).toHaveLength(10);
+    await closed;
+    await until(() => simulator.openConnections === 0);
+    for (const call of [banks.list(), auth.getApiToken(), auth.authorizationHeaders()])
+      await expect(call).rejects.toMatchObject({ kind: 'closed' });
+  });
+
+  it('gives a call that waits for its token the same time', async () => {
+    const { module, banks } = await start(NEVER);
+    simulator.fail({ face: 'token', fault: { delayMs: 150 } });
+    const waiting = banks.list();
+    await simulator.waitForRequest(({ face }) => face === 'token');
+    await module.close();
+    expect(await waiting).toHaveLength(10);
+  });
+
+  it('says of a POST that it ends that it may have been carried out', async () => {
+    const { module } = await start(50);
+    simulator.fail({ path: '/customers/v1', fault: 'hang' });
+    const outcome = rejection(module.get(CustomersService).create({ app_user_id: 'u-1' }));
+    await simulator.waitForRequest(({ path }) => path === '/customers/v1');
+    await module.close();
+    const told = { kind: 'closed', outcomeUnknown: true, method: 'POST', path: '/customers/v1' };
+    expect(await outcome).toMatchObject(told);
+    expect(simulator.apiRequests).toHaveLength(1);
+  });
+
+  const BEFORE = 'callBeforeShutdownHook';
+  const SHUTDOWN = 'callShutdownHook';
+  it.each<[ending: string, ...Hook[]]>([
+    ['is answered', BEFORE, SHUTDOWN, BEFORE, SHUTDOWN],
+    ['is ended', BEFORE, BEFORE, SHUTDOWN, SHUTDOWN],
+    ['is ended', SHUTDOWN, BEFORE, SHUTDOWN, SHUTDOWN],
+  ])(
+    'comes once, with a call that %s, whatever hooks Nest calls: %s, %s, %s, %s',
+    async (ending, ...order) => {
+      const isEnded = ending === 'is ended';
+      const { module, banks } = await start(isEnded ? 50 : NEVER);
+      await banks.list();
+      simulator.fail({ path: '/banks/v1', fault: isEnded ? 'hang' : { delayMs: 100 } });
+      const outcome = banks.list().then(
+        () => 'is answered',
+        (error: { kind: string }) => (error.kind === 'closed' ? 'is ended' : error),
+      );
+      await simulator.waitForRequest(({ path, status }) => path === '/banks/v1' && status === undefined);
+      const hooks = module as unknown as Hooks;
+      await Promise.all(order.map((hook) => hooks[hook]()));
+      expect(await outcome).toBe(ending);
+      for (const hook of order) await hooks[hook]();
+      await expect(banks.list()).rejects.toMatchObject({ kind: 'closed' });
+      expect(shutdownLines()).toHaveLength(isEnded ? 1 : 0);
+      await module.close();
+    },
+  );
+
+  it('comes before the start: nothing begins', async () => {
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot({ ...options(), startupCheck: 'fail' })],
+    }).compile();
+    module.useLogger(false);
+    await (module as unknown as Hooks).callShutdownHook();
+    await module.init();
+    expect(simulator.requests).toEqual([]);
+    await module.close();
+  });
+
+  it('ends a call that waits for the certificate to be read again', async () => {
+    const { tls: pems, ...others } = simulator.moduleOptions({ authentication: 'mtls' });
+    const asked = gate();
+    let times = 0;
+    const tls = async () => {
+      times += 1;
+      if (times > 1) {
+        asked.resolve();
+        await new Promise(() => undefined);
+      }
+      return pems;
+    };
+    const timers = new TimerCount();
+    const { module, banks } = await startModule({
+      ...others,
+      tls,
+      http: { shutdownTimeout: 50, timeout: NEVER },
+    });
+    const page = '<html>400 No required SSL certificate was sent</html>';
+    const fault = { status: 400, body: page, headers: { 'content-type': 'text/html' } };
+    simulator.fail({ path: '/banks/v1', fault });
+    const cut = rejection(banks.list());
+    await asked.promise;
+    await module.close();
+    timers.restore();
+    expect(await cut).toMatchObject({ code: 'connection_closed', outcomeUnknown: false });
+    // Else the process would not end before the function has had its time.
+    expect(timers.running).toBe(0);
+  });
+
+  describe('in a web host', () => {
+    let app: INestApplication;
+    /** What an inbound request does. */
+    let work: () => Promise<unknown>;
+    let arrived = 0;
+
+    async function listen(http: ServiceModuleOptions['http'], ...others: DynamicModule[]) {
+      arrived = 0;
+      const module = await Test.createTestingModule({
+        imports: [ServiceModule.forRoot({ ...options(), http: { timeout: NEVER, ...http } }), ...others],
+      })
+        .setLogger(logger)
+        .compile();
+      app = module.createNestApplication();
+      app.use((_: unknown, response: ServerResponse) => {
+        arrived += 1;
+        response.setHeader('connection', 'close');
+        work().then(
+          () => response.end('done'),
+          (error: { code?: string }) => response.end(error.code),
+        );
+      });
+      await app.listen(0, '127.0.0.1');
+      return { banks: app.get(BanksService), http: app.get(ServiceHttpService) };
+    }
+
+    const inbound = async (): Promise<string> => (await fetch(await app.getUrl())).text();
+    /** Nest closes its server after beforeApplicationShutdown. */
+    const serverClosing = () => until(() => !(app.getHttpServer() as Server).listening);
+
+    it('takes the calls that inbound requests begin meanwhile, and waits no longer than for them', async () => {
+      const { banks } = await listen({ shutdownTimeout: NEVER });
+      const { promise, resolve } = gate();
+      work = () => promise.then(() => banks.list());
+      const answer = inbound();
+      await until(() => arrived === 1);
+      const closed = app.close();
+      await serverClosing();
+      resolve();
+      expect(await answer).toBe('done');
+      await closed;
+      await expect(banks.list()).rejects.toMatchObject({ kind: 'closed' });
+      expect(shutdownLines()).toEqual([]);
+    });
+
+    it('aborts the remaining calls, logs how many, and refuses a call that a host delayed until then', async () => {
+      const { banks, http } = await listen({ shutdownTimeout: 50, maxSockets: 1 });
+      const auth = app.get(ServiceAuthService);
+      const { promise, resolve } = gate();
+      http.axiosRef.interceptors.request.use(async (config) => {
+        if (config.url === '/held') await promise;
+        return config;
+      });
+      await banks.list();
+      simulator.fail({ path: '/banks/v1', times: 5, fault: 'hang' });
+      simulator.fail({ face: 'token', times: 5, fault: 'hang' });
+      const connecting = app
+        .get(LinkSdkService)
+        .connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
+      const cut = [banks.list(), banks.list(), auth.getCustomerToken('c-2'), connecting].map(rejection);
+      const held = rejection(http.get('/held'));
+      work = () => banks.list();
+      const answer = inbound();
+      await until(
+        () => arrived === 1 && simulator.requests.filter(({ status }) => status === undefined).length === 2,
+      );
+      simulator.fail({ path: '/own', fault: 'hang' });
+      const own = once(get(`${simulator.urls.baseUrl}/own`, { agent: auth.httpsAgent }), 'error');
+      await simulator.waitForRequest(({ path }) => path === '/own');
+      const closed = app.close();
+      for (const error of await Promise.all(cut)) expect(error).toMatchObject({ code: 'connection_closed' });
+      expect(await answer).toBe('connection_closed');
+      expect(await own).toMatchObject([{ code: 'ECONNRESET' }]);
+      resolve();
+      expect(await held).toMatchObject({ kind: 'closed' });
+      await closed;
+      expect(shutdownLines()).toEqual([
+        'Shutdown: 5 calls were still running after http.shutdownTimeout (50 ms), and aborted.',
+      ]);
+      expect(simulator.requests.filter(({ path }) => path === '/held')).toEqual([]);
+    });
+
+    it('is at once where the time is 0, and not that of another module of the application', async () => {
+      const other = await ServiceSimulator.start();
+      const ofOther = other.moduleOptions({ environment: 'sandbox', authentication: 'app-token' });
+      const named = ServiceModule.forRoot({ ...ofOther, name: 'ksa', http: { shutdownTimeout: NEVER } });
+      const { banks } = await listen({ shutdownTimeout: 0 }, named);
+      const ksa = app.get<BanksService>(getServiceToken(BanksService, 'ksa'));
+      const { promise, resolve } = gate();
+      simulator.fail({ path: '/banks/v1', fault: 'hang' });
+      const cut = rejection(banks.list());
+      await simulator.waitForRequest(({ path }) => path === '/banks/v1');
+      work = () => promise.then(() => ksa.list());
+      const answer = inbound();
+      await until(() => arrived === 1);
+      const closed = app.close();
+      expect(await cut).toMatchObject({ kind: 'closed' });
+      resolve();
+      expect(await answer).toBe('done');
+      await closed;
+      await other.stop();
+    });
+
+    it('ends a call that waits for its proxy', async () => {
+      const reached = gate();
+      const proxy = await rawServer(() => reached.resolve());
+      const { banks } = await listen({ shutdownTimeout: 50, proxy: `http://127.0.0.1:${proxy.port}` });
+      const cut = rejection(banks.list());
+      await reached.promise;
+      const closed = app.close();
+      expect(await cut).toMatchObject({ kind: 'closed' });
+      await closed;
+      await proxy.close();
+    });
+  });
+});
+
+const fail = (): never => {
+  throw new Error('of the host');
+};
+const LOGGERS: [string, () => unknown][] = [
+  ['throws', fail],
+  ['rejects', () => Promise.reject(new Error('of the host'))],
+];
+
+/** Takes the lines of Nest itself, and fails at each of the module's, as pino does once its stream has ended. */
+function failingLogger(how: () => unknown) {
+  const failed: string[] = [];
+  const lines = new EventEmitter();
+  const take = (line: string, ...more: unknown[]): unknown => {
+    if (!String(more.at(-1)).startsWith('Service')) return undefined;
+    failed.push(line);
+    lines.emit('line', line);
+    return how();
+  };
+  /** Resolves once a line that is logged from now on has this in it. */
+  const logged = (part: string): Promise<void> =>
+    new Promise((resolve) => lines.on('line', (line: string) => line.includes(part) && resolve()));
+  return { logger: { log: take, warn: take, error: take, debug: take }, failed, logged };
+}
+
+// Jest itself fails a test for an unhandled rejection.
+describe("a host's logger that fails, as after the end of its stream, harms nothing:", () => {
+  let simulator: ServiceSimulator;
+
+  beforeAll(async () => {
+    simulator = await startSimulator();
+  });
+  afterAll(() => simulator.stop());
+
+  it.each(partOf(LOGGERS, 2))(
+    'it %s at the start, with a certificate that expires soon, and at two rotations of its files',
+    async (_, how) => {
+      const folder = await mkdtemp(join(tmpdir(), 'throwing-host-'));
+      const { logger, failed, logged } = failingLogger(how);
+      const notAfter = new Date(Date.now() + 5 * 86_400_000);
+      const [first, second, third] = await Promise.all([
+        simulator.issueCertificate({ commonName: 'first', notAfter }),
+        simulator.issueCertificate({ commonName: 'second' }),
+        simulator.issueCertificate({ commonName: 'third' }),
+      ]);
+      await byRename(folder, first);
+      const tls = {
+        certificate: { file: join(folder, 'tls.crt') },
+        privateKey: { file: join(folder, 'tls.key') },
+        chain: simulator.chain,
+      };
+      const { banks, auth, module } = await startModule({ ...simulator.moduleOptions(), tls }, logger);
+      // Followed without being asked: whatever is thrown there ends the process.
+      const followed = logged('is in use: "CN=second"');
+      await byRename(folder, second);
+      await followed;
+      await byRename(folder, third);
+      expect(await auth.reloadCertificate()).toBe(true);
+      await banks.list();
+      expect(simulator.requests.at(-1)).toMatchObject({ certificateSubject: 'CN=third', status: 200 });
+      expect(failed).toEqual(
+        expect.arrayContaining([
+          expect.stringMatching(/calls go to/),
+          expect.stringMatching(/CN=first.* ends in [45] days/),
+          expect.stringMatching(/new client identity is in use.*CN=third/),
+        ]),
+      );
+      await module.close();
+      await rm(folder, { recursive: true });
+    },
+  );
+
+  it.each(LOGGERS)(
+    'it %s at a token, an attempt, a failed call, the filter and the health indicator',
+    async (_, how) => {
+      const { logger, failed } = failingLogger(how);
+      const down = () => Promise.reject(new Error('down'));
+      const tokenStore: TokenStore = { get: down, set: down, delete: down };
+      const options = simulator.moduleOptions({ authentication: 'oauth' });
+      // An id of the host that throws: the call goes without it.
+      const { auth, banks, http, module } = await startModule(
+        { ...options, tokenStore, http: { requestId: fail } },
+        logger,
+      );
+      expect(await auth.getApiToken()).toMatchObject({ scope: 'api' });
+      expect(failed.at(-1)).toMatch(/^The token store does not work/);
+      simulator.fail({ path: /banks/, fault: { status: 503 } });
+      await banks.list();
+      simulator.fail({ path: /odd/, fault: { status: 409 } });
+      await expect(http.get('/odd/v1')).rejects.toMatchObject({ status: 409 });
+      expect(failed.slice(-2)).toEqual([
+        'GET /banks/v1: 503; another attempt follows',
+        expect.stringMatching(/^GET \/odd\/v1: 409 after/),
+      ]);
+      simulator.fail({ path: /banks/, times: 2, fault: { status: 403 } });
+      const refused = (await rejection(banks.list())) as ServiceError;
+      const host = { getType: () => 'graphql' } as unknown as ArgumentsHost;
+      expect(() => new ServiceExceptionFilter().catch(refused, host)).toThrow(
+        expect.objectContaining({ extensions: { code: 'api_error', statusCode: 502 } }),
+      );
+      expect(failed.at(-1)).toMatch(/^502: api_error/);
+      const health = new ServiceHealthIndicator(new HealthIndicatorService(), auth, banks);
+      expect(await health.isHealthy('service', { ping: true })).toMatchObject({
+        service: { status: 'down', ping: { code: 'api_error 403' } },
+      });
+      expect(failed.at(-1)).toMatch(/^The banks path did not answer/);
+      await module.close();
+    },
+  );
+});
