@@ -9,7 +9,7 @@ import {
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { BanksService, LinkSdkService, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { type StartedModule, startModule } from '../helpers/start-module.js';
 import { startSimulator } from '../helpers/simulators.js';
 
@@ -57,8 +57,8 @@ describe('two calls of forRoot or forRootAsync', () => {
 
   beforeAll(async () => {
     simulators = await Promise.all([
-      ServiceSimulator.start({ appToken: 'token-of-a' }),
-      ServiceSimulator.start({ appToken: 'token-of-b' }),
+      startSimulator({ appToken: 'token-of-a' }),
+      startSimulator({ appToken: 'token-of-b' }),
     ]);
   });
   afterEach(async () => {
@@ -84,42 +84,29 @@ describe('two calls of forRoot or forRootAsync', () => {
     return app;
   }
 
-  const ways: [string, (options: ServiceModuleOptions) => DynamicModule][] = [
-    ['forRoot', (options) => ServiceModule.forRoot(options)],
-    ['forRootAsync', (options) => ServiceModule.forRootAsync({ useFactory: () => options })],
-  ];
-  for (const [way, make] of ways) {
-    for (const settings of [
-      { moduleIdGeneratorAlgorithm: 'deep-hash' },
-      { moduleIdGeneratorAlgorithm: 'reference' },
-      { snapshot: true },
-    ] as const) {
-      it(`are two modules: ${way}, ${JSON.stringify(settings)}`, async () => {
-        const features = simulators.map((simulator) =>
-          feature(make(simulator.moduleOptions({ environment: 'sandbox' }))),
-        );
-        const app = await start(
-          features.map(({ module }) => module),
-          settings,
-        );
-        for (const { service } of features) await app.get(service, { strict: false }).banks.list();
-        expect(simulators.map(({ requests }) => requests.length)).toEqual([1, 1]);
-        expect(simulators.map(({ requests }) => requests[0]?.headers['service-app-token'])).toEqual([
-          'token-of-a',
-          'token-of-b',
-        ]);
-      });
-    }
-  }
+  const DEEP_HASH = { moduleIdGeneratorAlgorithm: 'deep-hash' };
+  it.each<[string, (options: ServiceModuleOptions) => DynamicModule, object]>([
+    ['forRoot', (options) => ServiceModule.forRoot(options), DEEP_HASH],
+    ['forRootAsync', (options) => ServiceModule.forRootAsync({ useFactory: () => options }), DEEP_HASH],
+    ['forRoot, snapshot', (options) => ServiceModule.forRoot(options), { snapshot: true }],
+  ])('are two modules: %s', async (_name, make, settings) => {
+    const features = simulators.map((simulator) =>
+      feature(make(simulator.moduleOptions({ environment: 'sandbox' }))),
+    );
+    const modules = features.map(({ module }) => module);
+    const app = await start(modules, settings);
+    for (const { service } of features) await app.get(service, { strict: false }).banks.list();
+    expect(
+      simulators.map(({ requests }) => requests.map(({ headers }) => headers['service-app-token'])),
+    ).toEqual([['token-of-a'], ['token-of-b']]);
+  });
 
   it('are one module where the result of one call is imported twice', async () => {
     for (const moduleIdGeneratorAlgorithm of ['deep-hash', 'reference'] as const) {
       const shared = ServiceModule.forRoot(simulators[0].moduleOptions({ environment: 'sandbox' }));
       const features = [feature(shared), feature(shared)];
-      const app = await start(
-        features.map(({ module }) => module),
-        { moduleIdGeneratorAlgorithm },
-      );
+      const modules = features.map(({ module }) => module);
+      const app = await start(modules, { moduleIdGeneratorAlgorithm });
       const [a, b] = features.map(({ service }) => app.get(service, { strict: false }).banks);
       expect(a).toBe(b);
     }

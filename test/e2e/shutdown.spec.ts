@@ -23,7 +23,7 @@ import {
   type TokenStore,
 } from 'nestjs-service';
 import { ServiceHealthIndicator } from 'nestjs-service/terminus';
-import { ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator } from 'nestjs-service/testing';
 import { byRename } from '../helpers/certificate-files.js';
 import { partOf } from '../helpers/in-soak.js';
 import { rawServer } from '../helpers/loopback.js';
@@ -258,7 +258,7 @@ describe('the end of a module', () => {
     });
 
     it('is at once where the time is 0, and not that of another module of the application', async () => {
-      const other = await ServiceSimulator.start();
+      const other = await startSimulator();
       const ofOther = other.moduleOptions({ environment: 'sandbox', authentication: 'app-token' });
       const named = ServiceModule.forRoot({ ...ofOther, name: 'ksa', http: { shutdownTimeout: NEVER } });
       const { banks } = await listen({ shutdownTimeout: 0 }, named);
