@@ -187,6 +187,17 @@ describe('a token of another process', () => {
     first.shared.dropped('api', 'token-1');
     await settle();
     expect(store.entries.size).toBe(0);
+
+    await first.fill(600, 'token-2');
+    const get = store.get.bind(store);
+    store.get = async (key) => {
+      const value = await get(key);
+      await store.set(key, 'of another process, just now', 600_000);
+      return value;
+    };
+    first.shared.dropped('api', 'token-2');
+    await settle();
+    expect(store.entries.size).toBe(1);
   });
 
   it('is not older for the wait before it, nor is one of its own', async () => {
@@ -326,6 +337,34 @@ describe('who asks the endpoint', () => {
     await clock.advance(5_000);
     one.source.last.grant(600, 'one');
     expect((await waiting).accessToken).toBe('one');
+  });
+
+  it('whoever gets the lock looks once more, as the one before may have just written', async () => {
+    const { store, start } = setUp();
+    const lock = store.lock.bind(store);
+    store.lock = async (key, ttlMs) => {
+      store.lock = lock;
+      await start().fill(600, 'just now');
+      return lock(key, ttlMs);
+    };
+    const one = start();
+    expect([await one.request(), one.source.requests]).toMatchObject([{ accessToken: 'just now' }, []]);
+  });
+
+  it('nobody gets the lock before the token is in a store that is slow', async () => {
+    const { clock, store, startMany } = setUp();
+    const set = store.set.bind(store);
+    store.set = async (key, value, ttlMs) => {
+      await sleep(clock, 240);
+      await set(key, value, ttlMs);
+    };
+    const { asked, requestAll } = startMany(3);
+    const waiting = requestAll();
+    await settle();
+    asked()[0].grant(600);
+    await clock.advance(500);
+    expect(tokensOf(await waiting)).toEqual(['token-1']);
+    expect(asked()).toHaveLength(1);
   });
 
   it('an endpoint that never answers gets at most 4 requests in 12 s, whenever callers come', async () => {
@@ -530,6 +569,8 @@ describe('the client secret', () => {
     const other = start({ secret: clientSecret(clock, () => current) });
     await other.fill(600, 'with the new');
     expect([other.source.requests.length, store.entries.size]).toEqual([1, 2]);
+    // It learns of the new one with its next request, and most others have not yet.
+    await clock.advance(10_000);
     expect((await changing.request()).accessToken).toBe('with the old');
     const third = start({ secret: clientSecret(clock, () => current) });
     expect((await third.request()).accessToken).toBe('with the new');
