@@ -1,0 +1,773 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+import { createPrivateKey } from 'node:crypto';
+import { once } from 'node:events';
+import * as http from 'node:http';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import { inspect } from 'node:util';
+import { type TlsSettings } from '../../../lib/config/resolved-options.js';
+import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
+import { type CertificateSummary } from '../../../lib/errors/index.js';
+import { certificateRefusedError } from '../../../lib/tls/certificate-error.js';
+import { ClientIdentity, type ClientIdentitySettings } from '../../../lib/tls/client-identity.js';
+import { type IdentitySnapshot } from '../../../lib/tls/material/read-identity.js';
+import { IdentityWatch, type WatchSettings } from '../../../lib/tls/reload/identity-watch.js';
+import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helpers/certificate-files.js';
+import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
+import { FakeClock } from '../../helpers/fake-clock.js';
+import { rawServer } from '../../helpers/loopback.js';
+import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
+import { locate, tlsSettings } from './tls-settings.js';
+
+const DAY_MS = 86_400_000;
+let authority: Authority;
+let clients: Issued[];
+let clock: FakeClock;
+let folder: string;
+let lines: string[];
+const open: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  authority = await createAuthority();
+  clients = await Promise.all(Array.from({ length: 3 }, (_, index) => authority.client(`app-${index}`)));
+});
+beforeEach(async () => {
+  clock = new FakeClock({ start: Date.now(), withFiles: true });
+  lines = [];
+  folder = await mkdtemp(join(tmpdir(), 'identity-'));
+});
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+  await rm(folder, { recursive: true });
+});
+
+function opening(tls: TlsSettings, settings: Partial<ClientIdentitySettings> = {}) {
+  const note = (level: string) => (message: string) => void lines.push(`${level}: ${message}`);
+  const log = { debug: note('debug'), log: note('log'), warn: note('warn'), error: note('error') };
+  return ClientIdentity.open({ tls, maxSockets: 20, offerToTokenEndpoint: false, clock, log, ...settings });
+}
+
+async function start(tls: TlsSettings, settings?: Partial<ClientIdentitySettings>): Promise<ClientIdentity> {
+  const { identity, faults } = await opening(tls, settings);
+  expect(faults).toEqual([]);
+  const opened = identity as ClientIdentity;
+  open.push(() => opened.close());
+  opened.follow();
+  return opened;
+}
+
+async function server(options?: MtlsServerOptions): Promise<MtlsServer> {
+  const live = await mtlsServer(authority, options);
+  open.push(() => live.close());
+  return live;
+}
+
+const pemsOf = ({ certificate, key }: Issued) => ({ certificate, privateKey: key, chain: authority.chain });
+/** Followed by a function that returns what the test says. */
+const from = (source: () => TlsIdentityPems | Promise<TlsIdentityPems>) => ({ source, reload: true, locate });
+const paths = () => ({
+  certificate: { file: join(folder, 'tls.crt') },
+  privateKey: { file: join(folder, 'tls.key') },
+});
+const put = ({ certificate, key }: Issued, replace: Replacement = inPlace) =>
+  replace(folder, { certificate, privateKey: key });
+const errors = () => lines.filter((line) => line.startsWith('error'));
+
+describe('Files that are replaced', () => {
+  it.each([
+    ['written in place', inPlace],
+    ['renamed over', byRename],
+    ['swapped by a symlink', bySymlinkSwap],
+  ])('%s: the server sees each new certificate, and whoever asked hears of it', async (_, replace) => {
+    const live = await server();
+    await put(clients[0], replace);
+    const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
+    const { httpsAgent } = identity;
+    const changes: unknown[] = [];
+    identity.onCertificateChange(() => changes.push(identity.certificate?.subject));
+    for (const client of clients.slice(1)) {
+      await call(live.url, httpsAgent);
+      await put(client, replace);
+      await clock.advance(5_000);
+      await call(live.url, httpsAgent);
+    }
+    expect(live.subjects).toEqual(['app-0', 'app-1', 'app-1', 'app-2']);
+    expect(changes).toEqual(['CN=app-1', 'CN=app-2']);
+    expect(identity.httpsAgent).toBe(httpsAgent);
+    expect(errors()).toEqual([]);
+  });
+
+  it('half-written and mismatched for a while: the last good one stays; taken when it fits; no noise', async () => {
+    const live = await server();
+    await put(clients[0]);
+    const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
+    await writeFile(paths().certificate.file, clients[1].certificate.slice(0, 100));
+    await clock.advance(1_500);
+    await put(clients[1]);
+    await clock.advance(5_000);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+    expect(errors()).toEqual([]);
+
+    await writeFile(paths().certificate.file, clients[2].certificate);
+    await clock.advance(130_000);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+    expect(identity.status).toMatchObject({
+      healthy: true,
+      lastReloadFault: {
+        at: expect.any(Date),
+        faults: [{ option: 'tls.privateKey', message: expect.stringMatching(/another certificate/) }],
+      },
+    });
+    expect(errors()).toHaveLength(1);
+    await call(live.url, identity.httpsAgent);
+
+    await writeFile(paths().privateKey.file, clients[2].key);
+    await clock.advance(10_000);
+    expect(identity.status.lastReloadFault).toBeUndefined();
+    await call(live.url, identity.httpsAgent);
+    expect(live.subjects).toEqual(['app-1', 'app-2']);
+  });
+
+  it('all that is wrong with a new identity is logged, each on a line of its own; taken back, it is no fault', async () => {
+    await put(clients[0]);
+    const identity = await start(tlsSettings(paths()));
+    for (const { file } of Object.values(paths())) await writeFile(file, 'nonsense');
+    await clock.advance(10_000);
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^error: The new client identity is not usable; the one before stays in use:\n {2}- tls\.certificate: [^\n]+\.\n {2}- tls\.privateKey: [^\n]+\.$/,
+      ),
+    ]);
+    expect(identity.status.lastReloadFault?.faults).toHaveLength(2);
+    await put(clients[0]);
+    await clock.advance(10_000);
+    expect(identity.status.lastReloadFault).toBeUndefined();
+  });
+
+  it('a certificate not valid yet is taken when its time comes', async () => {
+    const early = await authority.client('early', { notBefore: new Date(clock.now() + 120_000) });
+    await put(clients[0]);
+    const identity = await start(tlsSettings(paths()));
+    await put(early);
+    await clock.advance(60_000);
+    expect(identity.status.lastReloadFault?.faults[0].message).toMatch(/not valid before/);
+    expect(identity.certificate?.subject).toBe('CN=app-0');
+    await clock.advance(120_000);
+    expect(identity.certificate?.subject).toBe('CN=early');
+    expect(errors()).toHaveLength(1);
+    expect(identity.status.lastReloadFault).toBeUndefined();
+  });
+
+  it('reload: false follows nothing, but reload() still reads', async () => {
+    await put(clients[0]);
+    const identity = await start(tlsSettings(paths(), false));
+    const before = identity.certificate;
+    await put(clients[1]);
+    await clock.advance(60_000);
+    expect(await identity.reloadAfterRefusal(before)).toBe(false);
+    expect(identity.certificate).toEqual(before);
+    expect(await identity.reload()).toBe(true);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+    expect(await identity.reloadAfterRefusal(before)).toBe(true);
+    const told = lines.length;
+    expect(await identity.reload()).toBe(false);
+    expect(lines).toHaveLength(told);
+  });
+});
+
+describe('A function as the source', () => {
+  it('is asked each minute, and when told to; its failure keeps the last good one, and shows no token of a vault', async () => {
+    let answer: () => TlsIdentityPems = () => pemsOf(clients[0]);
+    let asked = 0;
+    const identity = await start(
+      from(async () => {
+        asked++;
+        return answer();
+      }),
+    );
+    await clock.advance(61_000);
+    expect(asked).toBe(2);
+    answer = () => pemsOf(clients[1]);
+    await clock.advance(60_000);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+    answer = () => {
+      throw new Error('hvs.secret-token is not allowed');
+    };
+    expect(await identity.reload()).toBe(false);
+    const [fault] = identity.status.lastReloadFault?.faults ?? [];
+    expect(fault).toMatchObject({ option: 'tls', message: expect.not.stringMatching('hvs') });
+    expect(lines.join()).not.toMatch('hvs');
+    answer = () => pemsOf(clients[2]);
+    expect(await Promise.all([identity.reload(), identity.reload()])).toEqual([true, true]);
+    expect(identity.certificate?.subject).toBe('CN=app-2');
+  });
+
+  it('that leaves out certificate or chain, or returns nothing, changes neither whom we trust nor who we are', async () => {
+    const live = await server();
+    let answer: TlsIdentityPems = pemsOf(clients[0]);
+    const identity = await start(from(() => answer));
+    const { certificate, privateKey, chain } = pemsOf(clients[1]);
+    const lost = /returned none, and there was one before/;
+    for (const [partial, options, message] of [
+      [{ certificate, privateKey }, ['tls.chain'], lost],
+      [{ chain }, ['tls.certificate'], lost],
+      [{}, ['tls.certificate', 'tls.chain'], lost],
+      [undefined as unknown as TlsIdentityPems, ['tls'], /returned no object/],
+    ] as const) {
+      answer = partial;
+      expect(await identity.reload()).toBe(false);
+      const faults = identity.status.lastReloadFault?.faults;
+      expect(faults?.map(({ option }) => option)).toEqual(options);
+      expect(faults?.[0].message).toMatch(message);
+      expect((await call(live.url, identity.httpsAgent)).status).toBe(200);
+    }
+    expect(identity.certificate?.subject).toBe('CN=app-0');
+    answer = pemsOf(clients[1]);
+    expect(await identity.reload()).toBe(true);
+    expect(identity.status.lastReloadFault).toBeUndefined();
+  });
+
+  it('may return a new chain alone: it is used, and is no change of the certificate', async () => {
+    const current = { ...pemsOf(clients[0]) };
+    const identity = await start(from(() => ({ ...current })));
+    let changes = 0;
+    identity.onCertificateChange(() => (changes += 1));
+    current.chain = authority.root.certificate;
+    expect(await identity.reload()).toBe(true);
+    expect(lines).toEqual([
+      expect.stringMatching(/^log: A new client identity is in use: "CN=app-0" .*, valid until 20/),
+    ]);
+    expect(changes).toBe(0);
+  });
+
+  it('that issues a certificate at each call never returns the same: each is used at once', async () => {
+    const certificates = clients.values();
+    const identity = await start(from(() => pemsOf(certificates.next().value ?? clients[0])));
+    await clock.advance(60_000);
+    expect(identity.certificate?.subject).toBe('CN=app-1');
+  });
+
+  it('that does not answer fails after 30 s, and keeps the last good identity', async () => {
+    clock = new FakeClock({ start: Date.now() });
+    let isHeld = false;
+    const source = () => (isHeld ? new Promise<never>(() => undefined) : pemsOf(clients[0]));
+    const identity = await start(from(source));
+    isHeld = true;
+    const reloading = identity.reload();
+    await clock.advance(30_000);
+    expect(await reloading).toBe(false);
+    expect(identity.status.lastReloadFault?.faults[0].message).toMatch(/no answer within 30 s/);
+    expect(identity.certificate?.subject).toBe('CN=app-0');
+    const starting = opening(from(source));
+    await clock.advance(30_000);
+    expect((await starting).faults[0].message).toMatch(/no answer within 30 s/);
+  });
+});
+
+describe('The watch', () => {
+  /** What the next reading finds. */
+  let now: string;
+  let applied: string[];
+  let readings: number;
+  beforeEach(() => {
+    clock = new FakeClock();
+    now = 'a';
+    applied = [];
+    readings = 0;
+  });
+
+  function watch(settings: Partial<WatchSettings> = {}): IdentityWatch {
+    const defaults: WatchSettings = {
+      periodMs: 2_000,
+      twice: true,
+      clock,
+      read: async () => {
+        readings += 1;
+        return { digest: now, locate };
+      },
+      apply: ({ digest }) => void (applied.at(-1) === digest || applied.push(digest)),
+    };
+    return new IdentityWatch({ ...defaults, ...settings }, 'a');
+  }
+
+  /** Readings that end when the test says so. */
+  function heldReadings() {
+    const answers: ((digest: string) => void)[] = [];
+    const read = () =>
+      new Promise<IdentitySnapshot>((resolve) => answers.push((digest) => resolve({ digest, locate })));
+    return { answers, read };
+  }
+
+  it('applies a change once it was read twice', async () => {
+    watch().start();
+    await clock.advance(3_000);
+    now = 'b';
+    await clock.advance(1_000);
+    expect([readings, applied]).toEqual([2, ['a']]);
+    await clock.advance(1_999);
+    expect(applied).toEqual(['a']);
+    await clock.advance(1);
+    expect([readings, applied]).toEqual([3, ['a', 'b']]);
+  });
+
+  it('waits as long as the content goes on changing, and a change that is taken back is none', async () => {
+    watch().start();
+    for (const version of ['b', 'c', 'd', 'a', 'e']) {
+      now = version;
+      await clock.advance(2_000);
+    }
+    expect(applied).toEqual([]);
+    await clock.advance(2_000);
+    expect(applied).toEqual(['e']);
+  });
+
+  it('begins no reading before the last one has ended', async () => {
+    const { answers, read } = heldReadings();
+    watch({ read }).start();
+    await clock.advance(20_000);
+    expect(answers).toHaveLength(1);
+    answers[0]('a');
+    await clock.advance(2_000);
+    expect(answers).toHaveLength(2);
+  });
+
+  it('runs in the async context of the start, whoever asks in between', async () => {
+    const context = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    // Timers call back in the context that set them.
+    const { watch: plan } = clock;
+    clock.watch = (callback, delayMs) => plan.call(clock, AsyncResource.bind(callback), delayMs);
+    const each = watch({
+      read: async () => {
+        seen.push(context.getStore());
+        return { digest: now, locate };
+      },
+    });
+    context.run('start', () => each.start());
+    await context.run('call', () => each.readNow());
+    await clock.advance(2_000);
+    const reading = context.run('call', () => each.readNow());
+    await clock.advance(4_000);
+    await reading;
+    expect(seen).toEqual(['call', 'start', 'call', 'start', 'start']);
+  });
+
+  it('goes on after a reading or an application that fails', async () => {
+    const fail = (): never => {
+      throw new Error('nobody foresaw it');
+    };
+    let isBroken = true;
+    const each = watch({
+      twice: false,
+      read: async () => (isBroken && now === 'b' ? fail() : { digest: now, locate }),
+      apply: ({ digest }) => (isBroken ? fail() : void applied.push(digest)),
+    });
+    each.start();
+    now = 'b';
+    await clock.advance(2_000);
+    await each.readNow();
+    now = 'c';
+    await clock.advance(2_000);
+    isBroken = false;
+    now = 'd';
+    await clock.advance(2_000);
+    expect(applied).toEqual(['d']);
+  });
+
+  it('on request applies at once what has just changed; it reads at intervals only once started', async () => {
+    const each = watch();
+    now = 'b';
+    await each.readNow();
+    expect([applied, clock.timers]).toEqual([['b'], 0]);
+    each.start();
+    await clock.advance(10_000);
+    expect([applied, clock.timers]).toEqual([['b'], 1]);
+  });
+
+  it('requests during a reading, asked for or not, share one more, which begins after it', async () => {
+    const { answers, read } = heldReadings();
+    const each = watch({ read });
+    each.start();
+    await clock.advance(2_000);
+    const first = Promise.all([each.readNow(), each.readNow()]);
+    answers[0]('b');
+    await clock.advance(0);
+    expect([answers.length, applied]).toEqual([2, []]);
+    const second = Promise.all([each.readNow(), each.readNow()]);
+    answers[1]('b');
+    await first;
+    expect(applied).toEqual(['b']);
+    await clock.advance(0);
+    expect(answers).toHaveLength(3);
+    answers[2]('c');
+    await second;
+    expect([answers.length, applied]).toEqual([3, ['b', 'c']]);
+  });
+
+  it('stopped, it sets no timer, and a reading that is under way is not applied', async () => {
+    const { answers, read } = heldReadings();
+    const each = watch({ read, twice: false });
+    each.start();
+    await clock.advance(2_000);
+    each.stop();
+    answers[0]('b');
+    await clock.advance(0);
+    expect([applied, clock.timers]).toEqual([[], 0]);
+    const idle = watch();
+    idle.start();
+    idle.stop();
+    expect(clock.timers).toBe(0);
+  });
+});
+
+describe('When the server refuses the certificate', () => {
+  it('it is read once for all calls, and they learn whether another try makes sense', async () => {
+    let asked = 0;
+    let current = clients[0];
+    const identity = await start(
+      from(() => {
+        asked++;
+        return pemsOf(current);
+      }),
+    );
+    const refused = identity.certificate;
+    asked = 0;
+    const all = await Promise.all(Array.from({ length: 100 }, () => identity.reloadAfterRefusal(refused)));
+    expect(new Set(all)).toEqual(new Set([false]));
+    expect(await identity.reloadAfterRefusal(refused)).toBe(false);
+    expect(asked).toBe(1);
+    current = clients[1];
+    await clock.advance(9_999);
+    expect(await identity.reloadAfterRefusal(refused)).toBe(false);
+    expect(asked).toBe(1);
+    await clock.advance(1);
+    expect(await identity.reloadAfterRefusal(refused)).toBe(true);
+    expect(await identity.reloadAfterRefusal(refused)).toBe(true);
+    expect(asked).toBe(2);
+  });
+
+  it('the error names subject, fingerprint and dates', async () => {
+    const { certificate } = await start(tlsSettings(pemsOf(clients[0])));
+    const error = certificateRefusedError(certificate, 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', String);
+    expect(error).toMatchObject({ code: 'certificate_refused', certificate: { subject: 'CN=app-0' } });
+    expect(error.message).toMatch(
+      /refused.*"CN=app-0" \(SHA-256 ([0-9A-F]{2}:){31}.*valid from \d{4}.* to \d{4}.*UNKNOWN_CA/s,
+    );
+    expect(error.hint).toMatch(/developer portal/);
+    const summary = { ...certificate, subject: 'CN=old', validTo: new Date(DAY_MS) } as CertificateSummary;
+    const expired = certificateRefusedError(summary, undefined, String);
+    expect(expired.message).toMatch(/to 1970-01-02T00:00:00Z\. It has expired/);
+    expect(expired.hint).toMatch(/^Generate another one/);
+    expect(error.message).not.toMatch(/It has expired/);
+    expect(certificateRefusedError(undefined, undefined, String).message).toMatch(
+      /asks for a client certificate and none is offered/,
+    );
+  });
+
+  it('it names the issuer of the last certificate that is sent, unless that one signed itself', async () => {
+    const [nameless, alone] = await Promise.all([issue('C=SA, O=Bank', { ca: true }), issue('alone')]);
+    const named = await issue('app', { issuer: nameless });
+    const { intermediate, root } = authority;
+    const [{ certificate: own, key }] = clients;
+    for (const [certificate, privateKey, expected] of [
+      [own, key, 'CN=Service Intermediate'],
+      [own + intermediate.certificate, key, 'CN=Service Root'],
+      [own + intermediate.certificate + root.certificate, key, undefined],
+      [named.certificate, named.key, 'C=SA, O=Bank'],
+      [alone.certificate, alone.key, undefined],
+      [undefined, undefined, undefined],
+    ] as const) {
+      const identity = await start(tlsSettings({ certificate, privateKey, chain: authority.chain }));
+      expect(identity.lastIssuer).toBe(expected);
+    }
+  });
+});
+
+describe('Expiry', () => {
+  const inDays = (days: number) => new Date(Math.floor(clock.now() / 1000) * 1000 + days * DAY_MS);
+  const ends = () =>
+    lines.map((line) =>
+      /^(\w+: \S+: "[^"]+").*?( ends in \d+ days?,| expired)/.exec(line)?.slice(1).join(''),
+    );
+
+  it('of ours is warned of each day in the last 30, and it is not healthy afterwards', async () => {
+    const ending = await authority.client('ending', { notAfter: inDays(32.5) });
+    const identity = await start(tlsSettings(pemsOf(ending)));
+    expect(lines).toEqual([]);
+    expect(identity.status).toMatchObject({ healthy: true, daysLeft: 32 });
+    await clock.advance(2 * DAY_MS);
+    expect(lines).toEqual([]);
+    await clock.advance(DAY_MS);
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^warn: tls\.certificate: "CN=ending" .* ends in 29 days, on \d{4}-.*Generate a new one/,
+      ),
+    ]);
+    await clock.advance(28 * DAY_MS);
+    expect(ends().at(-1)).toBe('warn: tls.certificate: "CN=ending" ends in 1 day,');
+    await clock.advance(2 * DAY_MS);
+    expect(ends().at(-1)).toBe('error: tls.certificate: "CN=ending" expired');
+    expect(lines).toHaveLength(31);
+    expect(identity.status).toMatchObject({ healthy: false, daysLeft: -1 });
+  });
+
+  it('of what is sent after ours, and of the chain: each is named, the first that we send is the status', async () => {
+    const old = { notBefore: new Date(0), notAfter: new Date(DAY_MS) };
+    const [ca, other, root] = await Promise.all([
+      issue('Issuing', { ca: true, notAfter: inDays(9.5) }),
+      issue('Old', { ca: true, ...old }),
+      issue('Root', { ca: true, notAfter: inDays(30.5) }),
+    ]);
+    const ours = await authority.client('ours', { notAfter: inDays(20.5) });
+    const pems = { ...pemsOf(ours), certificate: ours.certificate + ca.certificate };
+    pems.chain += other.certificate + root.certificate;
+    const identity = await start(tlsSettings(pems));
+    expect(ends()).toEqual([
+      'warn: tls.certificate: "CN=ours" ends in 20 days,',
+      'warn: tls.certificate: "CN=Issuing" ends in 9 days,',
+      'error: tls.chain: "CN=Old" expired',
+    ]);
+    expect(identity.certificate?.subject).toBe('CN=ours');
+    const certificate = { subject: 'CN=Issuing' };
+    expect(identity.status).toMatchObject({ healthy: true, certificate, daysLeft: 9 });
+    await clock.advance(10 * DAY_MS);
+    expect(identity.status).toMatchObject({ healthy: false, certificate, daysLeft: -1 });
+  });
+
+  it('is looked for in the identity that is in use', async () => {
+    let current = await authority.client('first', { notAfter: inDays(5.5) });
+    const identity = await start(from(() => pemsOf(current)));
+    current = clients[1];
+    await identity.reload();
+    lines.length = 0;
+    await clock.advance(DAY_MS);
+    expect(ends()).toEqual([]);
+  });
+});
+
+describe('Without a chain, a client certificate', () => {
+  const withoutChain = () => ({ ...pemsOf(clients[0]), chain: undefined });
+
+  it.each([
+    ['needs one in production', {}, 'required', ['tls.chain']],
+    ['needs none there with publicRoots', { publicRoots: true }, 'required', []],
+    ['may lack it in the sandbox', {}, 'advised', []],
+    ['needs none where no call over https has it', {}, undefined, []],
+  ] as const)('%s', async (_, given, needsChain, expected) => {
+    const text = await opening({ ...tlsSettings(withoutChain()), ...given, needsChain });
+    expect(text.faults.map(({ option }) => option)).toEqual(expected);
+    for (const { variable, message } of text.faults) {
+      expect(variable).toBe('SERVICE_TLS_CHAIN');
+      expect(message).toMatch(
+        /5\.2\.4.*set tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\) to true instead\.$/,
+      );
+    }
+    if (text.identity) expect(text.identity.lacksChain).toBe(needsChain === 'advised');
+    const returned = await opening({ ...from(() => ({ ...withoutChain(), ...given })), needsChain });
+    expect(returned.faults.map(({ option }) => option)).toEqual(expected);
+    for (const { message } of returned.faults)
+      expect(message).toMatch(/set tls\.publicRoots to true instead/);
+  });
+
+  it('is needed in no mode where there is no certificate', async () => {
+    expect((await opening({ ...tlsSettings({}), needsChain: 'required' })).faults).toEqual([]);
+  });
+
+  it('has one anchor: the chain, whatever publicRoots says', async () => {
+    const { chain } = authority;
+    expect((await start({ ...tlsSettings({ chain }), publicRoots: true })).hasChain).toBe(true);
+  });
+
+  it('keeps the last good identity where the newest answer has neither; takes one with public roots', async () => {
+    let answer: TlsIdentityPems = { ...withoutChain(), publicRoots: true };
+    const identity = await start({ ...from(() => answer), needsChain: 'required' });
+    answer = withoutChain();
+    expect(await identity.reload()).toBe(false);
+    expect(identity.status.lastReloadFault?.faults).toMatchObject([{ option: 'tls.chain' }]);
+    answer = pemsOf(clients[0]);
+    expect(await identity.reload()).toBe(true);
+    expect(identity.hasChain).toBe(true);
+    answer = withoutChain();
+    expect(await identity.reload()).toBe(false);
+    answer = { ...withoutChain(), publicRoots: true };
+    expect(await identity.reload()).toBe(true);
+    expect(identity.hasChain).toBe(false);
+  });
+
+  it('is verified against the public roots', async () => {
+    const live = await server({ demandCertificate: false });
+    const { httpsAgent, hasChain } = await start(tlsSettings({}));
+    expect(hasChain).toBe(false);
+    await expect(call(live.url, httpsAgent)).rejects.toMatchObject({
+      code: expect.stringMatching(/^UNABLE_TO_GET_ISSUER_CERT|^SELF_SIGNED_CERT_IN_CHAIN/),
+    });
+  });
+});
+
+describe('The agents', () => {
+  it('the token endpoint sees the client certificate only where it is offered, and each new one', async () => {
+    const live = await server({ demandCertificate: false, requestCert: true, rejectUnauthorized: false });
+    for (const offerToTokenEndpoint of [false, true]) {
+      let current = clients[0];
+      const identity = await start(
+        from(() => pemsOf(current)),
+        { offerToTokenEndpoint },
+      );
+      for (current of clients.slice(0, 2)) {
+        await identity.reload();
+        await call(live.url, identity.tokenAgent);
+        await call(live.url, identity.httpsAgent);
+      }
+    }
+    expect(live.subjects).toEqual(['', 'app-0', '', 'app-1', 'app-0', 'app-0', 'app-1', 'app-1']);
+  });
+
+  it('the context of the token endpoint is made when it is first needed, also after a rotation', async () => {
+    // Only contexts with the public roots call it, and they are what costs.
+    const roots = jest.spyOn(
+      Object.getPrototypeOf(createSecureContext().context) as { addRootCerts(): void },
+      'addRootCerts',
+    );
+    open.push(() => roots.mockRestore());
+    const live = await server({ demandCertificate: false });
+    let current = clients[0];
+    const identity = await start(from(() => pemsOf(current)));
+    for (const next of [clients[1], clients[2]]) {
+      roots.mockClear();
+      await call(live.url, identity.httpsAgent);
+      expect(roots).not.toHaveBeenCalled();
+      for (let count = 0; count < 2; count++) {
+        await call(live.url, identity.tokenAgent, { headers: { connection: 'close' } });
+        expect(roots).toHaveBeenCalledTimes(1);
+      }
+      current = next;
+      expect(await identity.reload()).toBe(true);
+      expect(roots).toHaveBeenCalledTimes(1);
+    }
+  });
+
+  it('work without any certificate', async () => {
+    const live = await server({ demandCertificate: false });
+    const identity = await start(tlsSettings({ chain: authority.chain }));
+    for (const agent of [identity.httpsAgent, identity.tokenAgent])
+      expect((await call(live.url, agent)).status).toBe(200);
+    expect(identity.status).toEqual({ healthy: true });
+  });
+
+  it('send the chain that stands after the certificate', async () => {
+    // The server knows the root alone: it needs the intermediate from the client.
+    const live = await server({ ca: authority.root.certificate });
+    const pems = pemsOf(clients[0]);
+    pems.certificate += authority.intermediate.certificate;
+    const identity = await start(tlsSettings({ ...pems, chain: authority.root.certificate }));
+    expect(identity.hasChain).toBe(true);
+    expect((await call(live.url, identity.httpsAgent)).status).toBe(200);
+  });
+
+  it.each(['https', 'http'])('%s: one connection more for tokens than for calls', async (protocol) => {
+    const url = new URL(`${protocol}://localhost`);
+    const identity = await start(tlsSettings({}), { maxSockets: 7 });
+    expect([identity.agentFor(url), identity.tokenAgentFor(url)]).toMatchObject([
+      { maxSockets: 7 },
+      { maxSockets: 8 },
+    ]);
+    const isTls = protocol === 'https';
+    expect([identity.httpsAgent, identity.tokenAgent].includes(identity.agentFor(url) as never)).toBe(isTls);
+    expect(identity.agentFor(url)).not.toBe(identity.tokenAgentFor(url));
+  });
+
+  it('show no key, certificate or passphrase at any depth, idle and while calls wait', async () => {
+    const held: http.ServerResponse[] = [];
+    const live = await server({
+      onRequest: ({ url }, response) => void (url === '/held' ? held.push(response) : response.end()),
+    });
+    const passphrase = 'open-sesame-4711';
+    const cipher = { cipher: 'aes-256-cbc', passphrase };
+    const encrypted = createPrivateKey(clients[0].key).export({ type: 'pkcs8', format: 'pem', ...cipher });
+    const pems = { ...pemsOf(clients[0]), privateKey: encrypted.toString(), passphrase };
+    const identity = await start(tlsSettings(pems), { maxSockets: 1 });
+    const { httpsAgent } = identity;
+    const json = () => JSON.stringify([identity, httpsAgent, identity.tokenAgent, identity.status]);
+    await call(live.url, httpsAgent);
+    await until(() => Object.keys(httpsAgent.freeSockets).length > 0);
+    const text = [identity, httpsAgent, identity.tokenAgent]
+      .map((each) => inspect(each, { depth: 20, showHidden: true, getters: true }))
+      .join();
+    const idle = text + json();
+    const calls = Promise.allSettled([1, 2].map(() => call(`${live.url}/held`, httpsAgent)));
+    await until(() => held.length === 1 && Object.keys(httpsAgent.requests).length === 1);
+    const shown = idle + json();
+    expect(shown).not.toMatch(/PRIVATE KEY|BEGIN CERT|open-sesame|"(sockets|freeSockets|requests)":/);
+    expect(shown).not.toMatch(clients[0].key.split('\n')[1]);
+    await identity.close();
+    await calls;
+  });
+});
+
+describe('Closing', () => {
+  /** An answer to /quick; everything else waits. */
+  async function plainServer() {
+    const held: unknown[] = [];
+    const server = await rawServer((socket) =>
+      socket.on('data', (head) => {
+        if (head.toString().startsWith('GET /quick')) socket.write('HTTP/1.1 204 None\r\n\r\n');
+        else held.push(socket.once('close', () => held.pop()));
+      }),
+    );
+    open.push(() => server.close());
+    const request = async (path: string, identity: ClientIdentity): Promise<unknown> => {
+      const url = new URL(path, server.url);
+      const outgoing = http.get(url, { agent: identity.agentFor(url) }, (response) => response.resume());
+      const ended = await Promise.race([once(outgoing, 'error'), once(outgoing, 'close')]);
+      return (ended[0] as NodeJS.ErrnoException | undefined)?.code;
+    };
+    return { held, request };
+  }
+
+  it('ends timers and connections over TLS', async () => {
+    const live = await server();
+    await put(clients[0]);
+    const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
+    await call(live.url, identity.httpsAgent);
+    expect(clock.timers).toBe(2);
+    await identity.close();
+    expect(clock.timers).toBe(0);
+    await until(() => live.sockets.size === 0);
+    await expect(call(live.url, identity.httpsAgent)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
+    identity.follow();
+    expect(clock.timers).toBe(0);
+  });
+
+  it('follows nothing that was closed before it was followed', async () => {
+    const { identity } = await opening(tlsSettings(pemsOf(clients[0])));
+    await identity?.close();
+    identity?.follow();
+    expect(clock.timers).toBe(0);
+  });
+
+  it('ends calls over plain http, and opens no connection for those that wait for one', async () => {
+    const { held, request } = await plainServer();
+    const identity = await start(tlsSettings({}), { maxSockets: 1 });
+    const calls = Promise.all([request('/slow', identity), request('/slow', identity)]);
+    await until(() => held.length === 1);
+    await identity.close(60_000);
+    expect(await calls).toEqual(['ECONNRESET', 'ERR_AGENT_CLOSED']);
+    await until(() => held.length === 0);
+  });
+
+  it('takes no time where nothing is in flight', async () => {
+    const { request } = await plainServer();
+    const identity = await start(tlsSettings({}));
+    expect(await Promise.all([request('/quick', identity), request('/quick', identity)])).toEqual([
+      undefined,
+      undefined,
+    ]);
+    const { length } = Object.values(identity.agentFor({ protocol: 'http:' }).freeSockets);
+    expect(length).toBe(1);
+    await identity.close(60_000);
+    expect(identity.agentFor({ protocol: 'http:' }).freeSockets).toEqual({});
+  });
+});
