@@ -9,22 +9,19 @@ import {
   type BanksService,
   ServiceCertificateError,
   type ServiceModuleOptions,
+  ServiceTokenError,
   type TlsIdentityPems,
 } from 'nestjs-service';
-import { ServiceSimulator, type IssuedCertificate, type SimulatorOptions } from 'nestjs-service/testing';
-import { byRename, bySymlinkSwap } from '../helpers/certificate-files.js';
-import { onlyInSoak, partOf } from '../helpers/in-soak.js';
+import { ServiceSimulator, type IssuedCertificate } from 'nestjs-service/testing';
+import { byRename, bySymlinkSwap, inPlace } from '../helpers/certificate-files.js';
+import { onlyInSoak, partOf, soakOr } from '../helpers/in-soak.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
+import { startSimulator } from '../helpers/simulators.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 import { steadyLoad, type SteadyLoad } from '../helpers/steady-load.js';
 
-/** Real time and load. */
-const soakIt = onlyInSoak(it);
-// A busy machine needs longer.
-jest.setTimeout(60_000);
-
-const quiet = () => undefined;
-const SILENT = { log: quiet, warn: quiet, error: quiet };
+// The soak run takes long, and a busy machine longer.
+jest.setTimeout(soakOr(600_000, 60_000));
 
 let simulator: ServiceSimulator;
 let folder: string;
@@ -43,19 +40,21 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-async function simulate(options?: SimulatorOptions): Promise<void> {
-  simulator = await ServiceSimulator.start(options);
-}
-
 async function start(
-  tls: ServiceModuleOptions['tls'],
-  mode: Parameters<ServiceSimulator['moduleOptions']>[0] = {},
-  logger: Parameters<typeof startModule>[1] = SILENT,
+  options: ServiceModuleOptions,
+  logger?: Parameters<typeof startModule>[1],
 ): Promise<StartedModule> {
-  const started = await startModule({ ...simulator.moduleOptions(mode), tls }, logger);
+  const started = await startModule(options, logger);
   modules.push(started);
   return started;
 }
+
+/** With certificates by TLS; without a mode in production. */
+const startWith = (
+  tls: ServiceModuleOptions['tls'],
+  mode?: Parameters<ServiceSimulator['moduleOptions']>[0],
+  logger?: Parameters<typeof startModule>[1],
+) => start({ ...simulator.moduleOptions(mode), tls }, logger);
 
 function loadOf(banks: BanksService): SteadyLoad {
   const load = steadyLoad(() => banks.list(), { perSecond: 200, concurrency: 20 });
@@ -76,127 +75,84 @@ const filesIn = (where: string) => ({
 });
 const statuses = () => new Set(simulator.requests.map(({ status }) => status));
 const subjects = () => simulator.requests.map(({ certificateSubject }) => certificateSubject);
-
-async function until(condition: () => boolean, timeoutMs = 10_000): Promise<void> {
-  const end = performance.now() + timeoutMs;
-  while (!condition()) {
-    if (performance.now() > end) throw new Error(`It did not come to that within ${timeoutMs} ms`);
-    await sleep(10);
-  }
-}
+const answers = () =>
+  simulator.apiRequests.map(({ status, certificateSubject }) => [status, certificateSubject]);
 
 describe('Certificate and key are replaced while calls run', () => {
-  soakIt(
-    'a pair that does not match for a while: the last good one stays, identityStatus says why, it is logged once',
-    async () => {
-      await simulate();
-      const errors: string[] = [];
-      const logger = { ...SILENT, error: (message: string) => void errors.push(message) };
-      const [first, second] = await Promise.all([issue('first'), issue('second')]);
-      await byRename(folder, first);
-      const { banks, auth } = await start(filesIn(folder), {}, logger);
-      const load = loadOf(banks);
-      await writeFile(join(folder, 'tls.crt'), second.certificate);
-      await until(() => auth.identityStatus.lastReloadFault !== undefined);
-      expect(await auth.reloadCertificate()).toBe(false);
-      expect(auth.identityStatus).toMatchObject({
-        healthy: true,
-        certificate: { subject: 'CN=first' },
-        lastReloadFault: {
-          at: expect.any(Date),
-          faults: [
-            { option: 'tls.privateKey', message: expect.stringMatching(/key of another certificate/) },
-          ],
-        },
-      });
-      expect(errors).toEqual([
-        expect.stringMatching(/one before stays in use:\n {2}- tls\.privateKey: the file/),
-      ]);
-      expect(new Set(subjects())).toEqual(new Set(['CN=first']));
+  const REPLACEMENTS = soakOr(10, 1);
+  const LASTS_MS = soakOr(30_000, 0);
 
-      await writeFile(join(folder, 'tls.key'), second.privateKey);
-      await until(() => auth.certificate?.subject === 'CN=second');
-      expect(auth.identityStatus.lastReloadFault).toBeUndefined();
-      await simulator.waitForRequest(({ certificateSubject }) => certificateSubject === 'CN=second');
-      await load.stop();
-      expect(load.failures).toEqual([]);
-      expect(statuses()).toEqual(new Set([200]));
-    },
-  );
-});
-
-it('files are followed in the async context of the start, whoever calls meanwhile', async () => {
-  await simulate();
-  const context = new AsyncLocalStorage<string>();
-  const told: [string, string | undefined][] = [];
-  const logger = { ...SILENT, log: (line: string) => void told.push([line, context.getStore()]) };
-  const [first, second, third] = await Promise.all([issue('first'), issue('second'), issue('third')]);
-  await byRename(folder, first);
-  const { banks, auth } = await context.run('start', () => start(filesIn(folder), {}, logger));
-  await context.run('call', () => Promise.all([banks.list(), auth.reloadCertificate()]));
-  const contextOf = (subject: string) => told.find(([line]) => line.includes(`in use: "${subject}"`))?.[1];
-  for (const next of [second, third]) {
-    await byRename(folder, next);
-    await until(() => contextOf(next.subject) !== undefined);
-    expect(contextOf(next.subject)).toBe('start');
-  }
-});
-
-describe('A function as the source', () => {
-  soakIt(
-    'is called by reloadCertificate(); no call fails, and other clients use the new certificate too',
-    async () => {
-      await simulate();
-      let current = await issue('vault-0');
-      let asked = 0;
-      const { banks, auth } = await start(async () => {
-        asked += 1;
-        return pemsOf(current);
-      });
-      const agent = auth.httpsAgent;
-      const load = loadOf(banks);
-      for (let count = 1; count <= 5; count += 1) {
-        current = await issue(`vault-${count}`);
-        expect(await auth.reloadCertificate()).toBe(true);
-        expect(await auth.reloadCertificate()).toBe(false);
-        const { subject } = current;
-        await simulator.waitForRequest(({ certificateSubject }) => certificateSubject === subject);
-        await axios.get(`${simulator.urls.baseUrl}/banks/v1?other-client`, {
-          httpsAgent: agent,
-          headers: await auth.authorizationHeaders(),
-        });
-        const other = simulator.requests.filter(({ path }) => path.endsWith('other-client'));
-        expect(other.at(-1)?.certificateSubject).toBe(subject);
+  it('as files, written in place, renamed over or swapped by a symlink: no call fails, each comes into use, followed in the context of the start', async () => {
+    // Answers take some time, so that there are calls in flight at each change.
+    simulator = await startSimulator({ delayMs: 20 });
+    const context = new AsyncLocalStorage<string>();
+    const followed: [string, unknown][] = [];
+    const note = (line: string) => void followed.push([line, context.getStore()]);
+    // Nest has one logger for all modules.
+    const logger = { log: note, warn: note, error: note };
+    const rotate = async (way: string, replace: typeof inPlace): Promise<void> => {
+      const where = await mkdtemp(join(folder, `${way}-`));
+      await replace(where, await issue(`${way}-0`));
+      const { banks, auth } = await context.run('start', () => startWith(filesIn(where), {}, logger));
+      await context.run('call', () => Promise.all([banks.list(), auth.reloadCertificate()]));
+      const begun = performance.now();
+      const load = context.run('call', () => loadOf(banks));
+      const used = [`CN=${way}-0`];
+      for (let count = 1; count <= REPLACEMENTS; count += 1) {
+        const next = await issue(`${way}-${count}`);
+        await replace(where, next);
+        await simulator.waitForRequest((seen) => seen.certificateSubject === next.subject, 60_000);
+        expect(auth.certificate?.subject).toBe(next.subject);
+        used.push(next.subject);
       }
+      await sleep(Math.max(0, begun + LASTS_MS - performance.now()));
       await load.stop();
       expect(load.failures).toEqual([]);
-      expect(statuses()).toEqual(new Set([200]));
-      expect(auth.httpsAgent).toBe(agent);
-      expect(asked).toBe(11);
-    },
-  );
+      expect(auth.identityStatus.lastReloadFault).toBeUndefined();
+      const seen = subjects().filter((subject) => subject?.startsWith(`CN=${way}-`));
+      expect([...new Set(seen)]).toEqual(used);
+      expect(seen.at(-1)).toBe(used.at(-1));
+      expect(seen).toHaveLength(load.done + 1);
+      const changes = followed.filter(([line]) => line.includes(` is in use: "CN=${way}-`));
+      expect(changes.map(([, startedIn]) => startedIn)).toEqual(used.slice(1).map(() => 'start'));
+    };
+    await Promise.all([
+      rotate('in-place', inPlace),
+      rotate('rename', byRename),
+      rotate('symlink', bySymlinkSwap),
+    ]);
+    expect(statuses()).toEqual(new Set([200]));
+    expect(simulator.refusals).toEqual([]);
+  });
 
-  it('that fails, or returns nothing, leaves the last good certificate in use', async () => {
-    await simulate();
-    let answer: () => Promise<TlsIdentityPems> = async () => pemsOf(simulator.application);
-    const { banks, auth } = await start(() => answer());
-    const reasons: [() => Promise<TlsIdentityPems>, RegExp][] = [
-      [async () => ({}), /returned none, and there was one before/],
-      [async () => ({ chain: simulator.chain }), /returned none, and there was one before/],
-      [() => Promise.reject(new TypeError('no vault')), /the function failed \(TypeError: no vault\)/],
-    ];
-    for (const [bad, expected] of reasons) {
-      answer = bad;
+  it('by reloadCertificate(), from a function: no call fails, and other clients use the new one too', async () => {
+    simulator = await startSimulator();
+    let current = await issue('vault-0');
+    let asked = 0;
+    const { banks, auth } = await startWith(async () => {
+      asked += 1;
+      return pemsOf(current);
+    });
+    const agent = auth.httpsAgent;
+    const load = loadOf(banks);
+    for (let count = 1; count <= 5; count += 1) {
+      current = await issue(`vault-${count}`);
+      expect(await auth.reloadCertificate()).toBe(true);
       expect(await auth.reloadCertificate()).toBe(false);
-      expect(auth.identityStatus.lastReloadFault?.faults).toEqual(
-        expect.arrayContaining([expect.objectContaining({ message: expect.stringMatching(expected) })]),
-      );
-      await banks.list();
+      const { subject } = current;
+      await simulator.waitForRequest(({ certificateSubject }) => certificateSubject === subject);
+      await axios.get(`${simulator.urls.baseUrl}/banks/v1?other-client`, {
+        httpsAgent: agent,
+        headers: await auth.authorizationHeaders(),
+      });
+      const other = simulator.requests.filter(({ path }) => path.endsWith('other-client'));
+      expect(other.at(-1)?.certificateSubject).toBe(subject);
     }
-    answer = async () => pemsOf(simulator.application);
-    expect(await auth.reloadCertificate()).toBe(false);
-    expect(auth.identityStatus.lastReloadFault).toBeUndefined();
-    expect(new Set(subjects())).toEqual(new Set([simulator.application.subject]));
+    await load.stop();
+    expect(load.failures).toEqual([]);
+    expect(statuses()).toEqual(new Set([200]));
+    expect(auth.httpsAgent).toBe(agent);
+    expect(asked).toBe(11);
   });
 });
 
@@ -207,9 +163,9 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
   it.each(partOf(environments, 2))(
     '%s: those bound to the old certificate are dropped with it; calls go on',
     async (environment) => {
-      await simulate({ certificateBoundTokens: true });
+      simulator = await startSimulator({ certificateBoundTokens: true });
       let current = await issue('bound-0');
-      const { banks, auth } = await start(async () => pemsOf(current), { environment, ...BOUND });
+      const { banks, auth } = await startWith(async () => pemsOf(current), { environment, ...BOUND });
       await banks.list();
       const customer = await auth.getCustomerToken('c-1');
       for (let count = 1; count <= 3; count += 1) {
@@ -227,12 +183,12 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
     },
   );
 
-  soakIt.each(environments)(
+  onlyInSoak(it).each(environments)(
     '%s: no call fails while the certificate changes under load',
     async (environment) => {
-      await simulate({ certificateBoundTokens: true });
+      simulator = await startSimulator({ certificateBoundTokens: true });
       let current = await issue('load-0');
-      const { banks, auth } = await start(async () => pemsOf(current), { environment, ...BOUND });
+      const { banks, auth } = await startWith(async () => pemsOf(current), { environment, ...BOUND });
       const load = loadOf(banks);
       for (let count = 1; count <= 5; count += 1) {
         current = await issue(`load-${count}`);
@@ -250,67 +206,45 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
   it.each(partOf(environments, 2))(
     '%s: those not bound to it (no oauth.mtls) are kept, with the API called by certificate',
     async (environment) => {
-      await simulate({ certificateBoundTokens: true });
+      simulator = await startSimulator({ certificateBoundTokens: true });
       let current = await issue('free-0');
       const mode = { environment, authentication: 'oauth', clientCertificate: true } as const;
-      const { banks, auth } = await start(async () => pemsOf(current), mode);
+      const { banks, auth } = await startWith(async () => pemsOf(current), mode);
       await banks.list();
       current = await issue('free-1');
       await auth.reloadCertificate();
       await banks.list();
-      expect(simulator.apiRequests.map(({ certificateSubject }) => certificateSubject)).toEqual([
-        'CN=free-0',
-        'CN=free-1',
+      expect(answers()).toEqual([
+        [200, 'CN=free-0'],
+        [200, 'CN=free-1'],
       ]);
       expect(simulator.tokenRequests).toHaveLength(1);
-      expect(statuses()).toEqual(new Set([200]));
-    },
-  );
-});
-
-describe('Connections', () => {
-  soakIt(
-    '500 calls at concurrency 20 use at most 20 handshakes; after idle closing, sessions are resumed',
-    async () => {
-      await simulate({ keepAliveTimeoutMs: 2_500 });
-      const { banks } = await start(pemsOf(simulator.application));
-      let left = 500;
-      const worker = async () => {
-        while (left > 0) {
-          left -= 1;
-          await banks.list();
-        }
-      };
-      await Promise.all(Array.from({ length: 20 }, worker));
-      const { total } = simulator.handshakes.base;
-      expect(simulator.requests).toHaveLength(500);
-      expect(total).toBeLessThanOrEqual(20);
-
-      await until(() => simulator.openConnections === 0);
-      const before = simulator.handshakes.base;
-      await Promise.all(Array.from({ length: 20 }, () => banks.list()));
-      const after = simulator.handshakes.base;
-      expect(after.total).toBeGreaterThan(before.total);
-      expect(after.resumed - before.resumed).toBe(after.total - before.total);
-      expect(statuses()).toEqual(new Set([200]));
     },
   );
 });
 
 describe('The server refuses our certificate while the application runs', () => {
+  let first: IssuedCertificate;
+  let second: IssuedCertificate;
+
+  /** Followed from files, which have the first certificate. */
+  async function startWithFirst(logger?: CollectingLogger): Promise<StartedModule> {
+    simulator = await ServiceSimulator.start();
+    [first, second] = await Promise.all([issue('first'), issue('second')]);
+    await bySymlinkSwap(folder, first);
+    return startWith(filesIn(folder), {}, logger);
+  }
+
   /** Connections open now would be answered, not refused. */
   async function revoke(certificate: IssuedCertificate): Promise<void> {
     simulator.revokeCertificate(certificate);
     simulator.dropConnections();
-    await until(() => simulator.openConnections === 0);
+    while (simulator.openConnections > 0) await sleep(10);
   }
 
   it('and the files were already replaced: they are read again, and the call succeeds', async () => {
-    await simulate();
-    const [first, second] = await Promise.all([issue('first'), issue('second')]);
-    await bySymlinkSwap(folder, first);
     const logger = new CollectingLogger();
-    const { banks, customers, auth } = await start(filesIn(folder), {}, logger);
+    const { banks, customers, auth } = await startWithFirst(logger);
     await banks.list();
     await revoke(first);
     await bySymlinkSwap(folder, second);
@@ -326,26 +260,14 @@ describe('The server refuses our certificate while the application runs', () => 
     expect(logger.lines).toContain(refused);
   });
 
-  it.each(
-    partOf(
-      [
-        [403, 'text/html', '<h1>403 Forbidden</h1>'],
-        [401, 'text/html', '<h1>401 Unauthorized</h1>'],
-        [496, 'text/plain', ''],
-      ] as const,
-      3,
-    ),
-  )("by a proxy's %i: the same for a GET", async (status, type, body) => {
-    await simulate();
-    const [first, second] = await Promise.all([issue('first'), issue('second')]);
-    await bySymlinkSwap(folder, first);
-    const { banks } = await start(filesIn(folder));
-    const fault = { status, body, headers: { 'content-type': type } };
+  it("by a proxy's page of 403: the same for a GET", async () => {
+    const { banks } = await startWithFirst();
+    const fault = { status: 403, body: '<h1>403 Forbidden</h1>', headers: { 'content-type': 'text/html' } };
     simulator.fail({ when: (request) => request.certificateSubject === 'CN=first', times: Infinity, fault });
     await bySymlinkSwap(folder, second);
     await banks.list();
-    expect(simulator.apiRequests.map((request) => [request.status, request.certificateSubject])).toEqual([
-      [status, 'CN=first'],
+    expect(answers()).toEqual([
+      [403, 'CN=first'],
       [200, 'CN=second'],
     ]);
   });
@@ -353,10 +275,7 @@ describe('The server refuses our certificate while the application runs', () => 
   it.each(['GET', 'POST'])(
     "by a proxy's HTML 400 on an open connection: a GET is sent again, no POST is sent twice: %s",
     async (method) => {
-      await simulate();
-      const [first, second] = await Promise.all([issue('first'), issue('second')]);
-      await bySymlinkSwap(folder, first);
-      const { http, banks, customers } = await start(filesIn(folder));
+      const { http, banks, customers } = await startWithFirst();
       await banks.list();
       // The connection stays open: the simulator answers its calls as nginx does.
       simulator.revokeCertificate(first);
@@ -365,9 +284,7 @@ describe('The server refuses our certificate while the application runs', () => 
       if (method === 'GET') await call;
       else expect(await rejection(call)).toMatchObject({ status: 400, credentialFault: true });
       await customers.create({ app_user_id: 'u-1' });
-      expect(
-        simulator.apiRequests.map(({ status, certificateSubject }) => [status, certificateSubject]),
-      ).toEqual([
+      expect(answers()).toEqual([
         [200, 'CN=first'],
         [400, 'CN=first'],
         ...(method === 'GET' ? [[200, 'CN=second']] : []),
@@ -376,37 +293,107 @@ describe('The server refuses our certificate while the application runs', () => 
     },
   );
 
-  it('and there is nothing new: a typed error for each call, the files are read once for all', async () => {
-    await simulate();
+  it('and there is nothing new: a typed error for each call, one reading for all; the next certificate works', async () => {
+    simulator = await ServiceSimulator.start();
+    let current = simulator.application;
     let asked = 0;
-    const { banks, auth } = await start(async () => {
+    const { banks, auth } = await startWith(async () => {
       asked += 1;
-      return pemsOf(simulator.application);
+      return pemsOf(current);
     });
     await banks.list();
-    await revoke(simulator.application);
+    await revoke(current);
     const before = simulator.handshakes.base.total;
     const errors = await Promise.all(Array.from({ length: 20 }, () => rejection(banks.list())));
-    const { fingerprint256 } = simulator.application;
     for (const error of errors) {
       expect(error).toBeInstanceOf(ServiceCertificateError);
       expect(error).toMatchObject({ code: 'certificate_refused', certificate: auth.certificate });
-      expect((error as Error).message).toContain(fingerprint256);
+      expect((error as Error).message).toContain(current.fingerprint256);
     }
     expect(asked).toBe(2);
     expect(simulator.handshakes.base.total - before).toBeLessThanOrEqual(20);
     expect(simulator.apiRequests).toHaveLength(1);
-  });
-
-  it('works again with the next certificate', async () => {
-    await simulate();
-    let current = simulator.application;
-    const { banks, auth } = await start(async () => pemsOf(current));
-    await revoke(current);
-    expect(await rejection(banks.list())).toBeInstanceOf(ServiceCertificateError);
     current = await issue('renewed');
     await auth.reloadCertificate();
     await banks.list();
-    expect(subjects()).toEqual(['CN=renewed']);
+    expect(subjects().slice(1)).toEqual(['CN=renewed']);
+  });
+});
+
+describe('The client secret is replaced while calls run', () => {
+  const [ROTATIONS, ROUNDS, PAUSE_MS] = soakOr([6, 15, 200], [2, 2, 0]);
+
+  const startOAuth = (clientSecret?: NonNullable<ServiceModuleOptions['oauth']>['clientSecret']) => {
+    const { oauth, ...options } = simulator.moduleOptions({ authentication: 'oauth' });
+    return start({ ...options, oauth: { ...oauth, ...(clientSecret && { clientSecret }) } });
+  };
+
+  it.each(['a function', 'a file'] as const)('as %s: no call fails', async (source) => {
+    // Short enough for several renewals in a long run, each of which needs the secret that is valid then.
+    simulator = await startSimulator({ tokenLifetime: 10 });
+    const file = join(folder, 'client-secret');
+    await writeFile(file, simulator.clientSecret);
+    const { banks, auth } = await startOAuth(source === 'a file' ? { file } : () => simulator.clientSecret);
+    const outcomes: Promise<unknown>[] = [];
+    for (let rotation = 0; rotation <= ROTATIONS; rotation += 1) {
+      if (rotation > 0) await writeFile(file, simulator.rotateClientSecret());
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const calls = Array.from({ length: 10 }, () => banks.list());
+        outcomes.push(...calls, auth.getCustomerToken(`c-${rotation}-${round}`));
+        await sleep(PAUSE_MS);
+      }
+      // A request that runs when its secret is replaced is refused once, and is made again with the new secret.
+      await Promise.allSettled(outcomes);
+    }
+    const failed = (await Promise.allSettled(outcomes)).filter(({ status }) => status === 'rejected');
+    expect(failed).toEqual([]);
+    const granted = simulator.tokenRequests.filter(({ status }) => status === 200);
+    expect(new Set(granted.map(({ form }) => form?.client_secret)).size).toBe(ROTATIONS + 1);
+  });
+
+  it('as plain text: the old token serves to its end, then the error says what to check, and the endpoint is not called again and again', async () => {
+    simulator = await startSimulator();
+    const { banks } = await startOAuth();
+    await banks.list();
+    simulator.rotateClientSecret();
+    await banks.list();
+    simulator.revokeTokens();
+    simulator.clearRequests();
+    const errors = await Promise.all(Array.from({ length: 500 }, () => rejection(banks.list())));
+    const tokenErrors = errors.filter((error) => error instanceof ServiceTokenError);
+    expect(tokenErrors.length).toBeGreaterThan(0);
+    for (const error of tokenErrors) {
+      expect(error).toMatchObject({ code: 'token_refused', error: 'invalid_client', status: 401 });
+      expect(error.hint).toMatch(/makes the one before invalid/);
+    }
+    // Those whose 401 came after the limit on forced refreshes was reached.
+    for (const error of errors)
+      if (!tokenErrors.includes(error as never)) expect(error).toMatchObject({ status: 401 });
+    expect(simulator.tokenRequests.length).toBeLessThanOrEqual(2);
+  });
+
+  it('is not what a page or a gateway is about: no call fails for it, and the secret is not held back', async () => {
+    simulator = await startSimulator();
+    const { banks } = await startOAuth();
+    const page = { status: 403, headers: { 'content-type': 'text/html' }, body: '<h1>403 Forbidden</h1>' };
+    for (const fault of [page, { status: 401, json: { message: 'Unauthorized' } }, { status: 425 }]) {
+      simulator.revokeTokens();
+      simulator.clearRequests();
+      simulator.fail({ face: 'token', times: 2, fault });
+      await banks.list();
+      expect(simulator.tokenRequests.map(({ status }) => status)).toEqual([fault.status, fault.status, 200]);
+    }
+  });
+
+  it('as a file that is lost: the error says which one', async () => {
+    simulator = await startSimulator();
+    const file = join(folder, 'client-secret');
+    await writeFile(file, simulator.clientSecret);
+    const { auth } = await startOAuth({ file });
+    await rm(file);
+    expect(await rejection(auth.getCustomerToken('c-1'))).toMatchObject({
+      code: 'client_secret_unavailable',
+      message: expect.stringContaining(`oauth.clientSecret: the file ${file} cannot be read (ENOENT).`),
+    });
   });
 });

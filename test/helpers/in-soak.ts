@@ -17,6 +17,11 @@ export function partOf<T>(rows: readonly T[], every: number): T[] {
   return IS_SOAK ? [...rows] : rows.filter((_, index) => index % every === 0);
 }
 
+/** The first in the soak run, else the second. */
+export function soakOr<T>(long: T, short: T): T {
+  return IS_SOAK ? long : short;
+}
+
 /** So many in the soak run, else a tenth of them. */
 export function scaled(count: number): number {
   return IS_SOAK ? count : count / 10;
