@@ -1,190 +1,269 @@
-import { Agent } from 'node:https';
-import { createSecureContext } from 'node:tls';
 import { inspect } from 'node:util';
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import { Authenticator } from '../../../lib/auth/authenticator.js';
-import { ServiceAuthService, type IdentityView } from '../../../lib/auth/service-auth.service.js';
-import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
-import { type TokenRefresh } from '../../../lib/config/oauth.options.js';
-import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
-import { Secret } from '../../../lib/config/secret.js';
-import { ServiceConnectionError, ServiceRequestError, ServiceTokenError } from '../../../lib/errors/index.js';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type ServiceModuleOptions } from '../../../lib/config/options.js';
+import {
+  type CertificateSummary,
+  ServiceRequestError,
+  ServiceTokenError,
+} from '../../../lib/errors/index.js';
+import { type ExchangeRequest, type ExchangeResponse } from '../../../lib/exchange/exchange.types.js';
+import { type Identity } from '../../../lib/tls/client-identity.js';
+import { createAuthority } from '../../helpers/certificates.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
-import { FakeSource, makeCache } from './fakes.js';
-import { describeOption } from '../../helpers/describe-option.js';
+import { makeClient } from '../../helpers/make-client.js';
 
-const OPTIONS = {
-  environment: 'sandbox',
-  authentication: 'oauth',
-  appToken: new Secret('app-secret'),
-  appTokenHeader: 'service-app-token',
-  addresses: { baseUrl: 'https://api.example' },
-  http: { timeout: 30_000 },
-  describeOption: describeOption('ksa'),
-} as unknown as ResolvedOptions;
-
-const BOTH = { 'service-app-token': 'app-secret', Authorization: 'Bearer token-1' };
-
-const IDENTITY: IdentityView = {
-  httpsAgent: new Agent() as IdentityView['httpsAgent'],
-  secureContext: createSecureContext(),
-  certificate: undefined,
-  status: { healthy: true },
-  reload: async () => false,
+const OAUTH = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: 's3cret-of-the-app' };
+const APP_TOKEN = 'app-token-of-ours';
+const URLS = {
+  sandboxUrl: 'https://sandbox.bank',
+  sandboxMtlsUrl: 'https://mtls.sandbox.bank',
+  sandboxAuthUrl: 'https://auth.bank',
 };
 
 const cleanUp: (() => void)[] = [];
-afterEach(() => {
-  cleanUp.splice(0).forEach((undo) => undo());
-  jest.useRealTimers();
-});
+afterEach(() => cleanUp.splice(0).forEach((undo) => undo()));
 
-function setUp(
-  changed: Partial<ResolvedOptions> = {},
-  identity: IdentityView = IDENTITY,
-  refresh: TokenRefresh = 'ahead',
-) {
-  const clock = new FakeClock();
-  const source = new FakeSource();
-  const cache = makeCache({ source, clock, refresh, random: () => 0 });
-  const calls = new CallsInFlight();
-  const options = { ...OPTIONS, ...changed };
-  const authenticator = new Authenticator(options, cache);
-  const auth = new ServiceAuthService(authenticator, identity, cache, calls);
-  cleanUp.push(() => cache.close());
-  const answered = async <T>(promise: Promise<T>, expiresIn = 600): Promise<T> => {
-    await settle();
-    source.last.grant(expiresIn);
-    return promise;
+/** A client of OAuth, whose token endpoint grants `token-1`, `token-2`, ... for 2,000 s each. */
+async function setUp(given: ServiceModuleOptions = {}, changed: Partial<Identity> = {}, name?: string) {
+  const clock = new FakeClock({ start: Date.now() });
+  const endpoint = { status: 200, isSlow: Promise.resolve() };
+  const asked: (string | null)[] = [];
+  const exchange = async ({ body, signal }: ExchangeRequest): Promise<ExchangeResponse> => {
+    const scope = new URLSearchParams(String(body)).get('scope');
+    const answer = {
+      access_token: `token-${asked.push(scope)}`,
+      token_type: 'bearer',
+      expires_in: 2_000,
+      scope,
+    };
+    const aborted = new Promise((_, reject) =>
+      signal?.addEventListener('abort', () => reject(signal.reason as Error)),
+    );
+    await Promise.race([endpoint.isSlow, aborted]);
+    const { status } = endpoint;
+    return {
+      status,
+      statusText: '',
+      headers: {},
+      body: Buffer.from(JSON.stringify(answer)),
+      untilClose: false,
+    };
   };
-  return { clock, source, authenticator, auth, calls, answered };
+  const { service } = await makeClient(
+    { authentication: 'oauth', urls: URLS, oauth: OAUTH, ...given },
+    { exchange, clock, random: () => 0, identity: changed, name },
+  );
+  cleanUp.push(() => void service.close());
+  /** From now on the endpoint answers when this is called. */
+  const slowDown = (): (() => void) => {
+    let answer = (): void => undefined;
+    endpoint.isSlow = new Promise((resolve) => (answer = resolve));
+    return answer;
+  };
+  return { ...service, clock, endpoint, asked, slowDown };
 }
 
-function withoutTokens(options: ResolvedOptions): ServiceAuthService {
-  const calls = new CallsInFlight();
-  return new ServiceAuthService(new Authenticator(options, undefined), IDENTITY, undefined, calls);
-}
-
-describe('apiTokenStatus', () => {
-  it('has the times of the api token while it is valid, and requests none', async () => {
-    const { auth, clock, source, answered } = setUp();
-    expect(auth.apiTokenStatus).toBeUndefined();
-    await settle();
-    expect(source.requests).toHaveLength(0);
-
-    const issuedAt = new Date(clock.now());
-    const { expiresAt } = await answered(auth.getApiToken(), 600);
-    expect(auth.apiTokenStatus).toEqual({ issuedAt, expiresAt });
-    auth.apiTokenStatus?.expiresAt.setTime(0);
-    expect((await auth.getApiToken()).expiresAt).toEqual(expiresAt);
-
-    await clock.advance(580_000);
-    expect(auth.apiTokenStatus).toBeUndefined();
-    await settle();
-    expect(source.requests).toHaveLength(1);
-  });
-});
-
-describe('for health checks', () => {
-  it('asks for an api token once: a failed request is not tried again', async () => {
-    const { auth, clock, source } = setUp();
-    const failed = expect(auth.getApiToken({ timeout: 5_000, once: true })).rejects.toMatchObject({
-      kind: 'reset',
-    });
-    await settle();
-    source.last.fail(new ServiceConnectionError({ kind: 'reset', message: 'reset' }));
-    await clock.advance(4_000);
-    await failed;
-    expect(source.requests).toHaveLength(1);
+describe('a token', () => {
+  it('is handed out as a copy, for the API and for customers', async () => {
+    const { auth, clock } = await setUp();
+    const expiresAt = new Date(clock.now() + 2_000_000);
+    const token = await auth.getApiToken();
+    expect(token).toEqual({ accessToken: 'token-1', tokenType: 'bearer', scope: 'api', expiresAt });
+    token.accessToken = 'spoilt';
+    token.expiresAt.setTime(0);
+    expect(await auth.getToken('api')).toMatchObject({ accessToken: 'token-1', expiresAt });
+    expect(await auth.getCustomerToken('c1')).toMatchObject({ accessToken: 'token-2', scope: 'customer.c1' });
   });
 
-  it('has the status of the identity', () => {
-    const status = { healthy: false, daysLeft: -1 };
-    expect(setUp({}, { ...IDENTITY, status }).auth.identityStatus).toBe(status);
-  });
-});
-
-describe('tokens', () => {
-  it.each([-1, NaN, Infinity, 86_400_001, '500', {}])(
-    'with a time limit of %p are refused',
-    async (limit) => {
-      const { auth, source } = setUp();
-      const wait = { timeout: limit as number };
-      const fault = { code: 'invalid_request', faults: [{ property: 'timeout' }] };
-      await expect(auth.getToken('api', wait)).rejects.toMatchObject(fault);
-      await expect(auth.getApiToken(wait)).rejects.toMatchObject(fault);
-      await expect(auth.getCustomerToken('c1', wait)).rejects.toMatchObject(fault);
-      await expect(auth.authorizationHeaders(wait)).rejects.toMatchObject(fault);
-      const signal = {} as AbortSignal;
-      await expect(auth.getApiToken({ signal })).rejects.toMatchObject({ faults: [{ property: 'signal' }] });
-      await settle();
-      expect(source.requests).toEqual([]);
+  it.each(['c1', 'a.b', 'x'.repeat(128), 'urn:customer:1', 'a@b.example', '..a', 'a+b=c~d_e-f'])(
+    'is asked for where the customer id is %s',
+    async (id) => {
+      const { auth, asked } = await setUp();
+      expect(await auth.getCustomerToken(id)).toEqual(await auth.getToken(`customer.${id}`));
+      expect(asked).toEqual([`customer.${id}`]);
     },
   );
 
-  it('end at their time limit', async () => {
-    const { auth, clock } = setUp();
-    const late = expect(auth.getApiToken({ timeout: 200 })).rejects.toMatchObject({
-      code: 'connection_timeout',
-    });
+  it.each<[string, unknown]>([
+    ['empty', ''],
+    ['a space, which would widen the scope', 'c1 api'],
+    ['a slash', 'a/b'],
+    ['a backslash', 'a\\b'],
+    ['a quote', 'a"b'],
+    ['CR/LF', 'a\r\nb'],
+    ['a line break at the end', 'a\n'],
+    ['NUL', 'a\0'],
+    ['.', '.'],
+    ['..', '..'],
+    ['a path', '../x'],
+    ['%2e', '%2e'],
+    ['unicode', 'ä'],
+    ['fullwidth', '\uff0e'],
+    ['129 characters', 'x'.repeat(129)],
+    ['1 MB', 'x'.repeat(1024 * 1024)],
+    ['a number', 7],
+    ['null', null],
+    ['an object', { toString: () => 'c1' }],
+  ])('is not asked for where the customer id is %s, which is not quoted', async (_name, id) => {
+    const { auth, asked } = await setUp();
+    const refused = auth.getCustomerToken(id as string);
+    await expect(refused).rejects.toThrow(ServiceRequestError);
+    if (typeof id === 'string' && id.length > 2) await expect(refused).rejects.not.toThrow(id);
+    if (typeof id === 'string')
+      await expect(auth.getToken(`customer.${id}`)).rejects.toThrow(ServiceRequestError);
+    expect(asked).toEqual([]);
+  });
+
+  it.each(['', 'API', 'api ', 'customer', 'customer.', 'api customer.c1', 'customers.c1', 'openid'])(
+    'is not asked for where the scope is %j',
+    async (scope) => {
+      const { auth } = await setUp();
+      await expect(auth.getToken(scope)).rejects.toThrow(ServiceRequestError);
+    },
+  );
+
+  it.each([undefined, null, 7, ['api']])('nor where it is %j', async (scope) => {
+    const { auth } = await setUp();
+    await expect(auth.getToken(scope as unknown as string)).rejects.toThrow(ServiceRequestError);
+  });
+
+  it.each([-1, NaN, Infinity, 86_400_001, '500', {}])('with a time limit of %p is refused', async (limit) => {
+    const { auth, asked } = await setUp();
+    const wait = { timeout: limit as number };
+    const fault = { code: 'invalid_request', faults: [{ property: 'timeout' }] };
+    await expect(auth.getToken('api', wait)).rejects.toMatchObject(fault);
+    await expect(auth.getApiToken(wait)).rejects.toMatchObject(fault);
+    await expect(auth.getCustomerToken('c1', wait)).rejects.toMatchObject(fault);
+    await expect(auth.authorizationHeaders(wait)).rejects.toMatchObject(fault);
+    const signal = {} as AbortSignal;
+    await expect(auth.getApiToken({ signal })).rejects.toMatchObject({ faults: [{ property: 'signal' }] });
+    expect(asked).toEqual([]);
+  });
+
+  it('is waited for until the time limit', async () => {
+    const { auth, clock, slowDown } = await setUp();
+    slowDown();
+    const late = expect(auth.getApiToken({ timeout: 200 })).rejects.toMatchObject({ kind: 'timeout' });
     await clock.advance(200);
     await late;
   });
 
-  it('for the API and for customers, as copies', async () => {
-    const { auth, answered, clock } = setUp();
-    const token = await answered(auth.getApiToken());
-    expect(token).toEqual({
-      accessToken: 'token-1',
-      tokenType: 'bearer',
-      scope: 'api',
-      expiresAt: new Date(clock.now() + 600_000),
-    });
-    token.accessToken = 'spoilt';
-    token.expiresAt.setTime(0);
-    expect(await auth.getToken('api')).toMatchObject({
-      accessToken: 'token-1',
-      expiresAt: new Date(clock.now() + 600_000),
-    });
-    expect((await answered(auth.getCustomerToken('c1'))).scope).toBe('customer.c1');
+  it.each([
+    [true, 1],
+    [false, 3],
+  ])('with once %j, as of a health check, is asked for %d times', async (once, times) => {
+    const { auth, clock, asked, endpoint } = await setUp();
+    endpoint.status = 503;
+    const failed = expect(auth.getApiToken({ once })).rejects.toMatchObject({ code: 'token_unavailable' });
+    await clock.advance(4_000);
+    await failed;
+    expect(asked).toHaveLength(times);
+  });
+
+  it('has its times in apiTokenStatus while it is valid, which requests none', async () => {
+    const { auth, clock, asked } = await setUp();
+    expect(auth.apiTokenStatus).toBeUndefined();
+    const issuedAt = new Date(clock.now());
+    const { expiresAt } = await auth.getApiToken();
+    expect(auth.apiTokenStatus).toEqual({ issuedAt, expiresAt });
+    auth.apiTokenStatus?.expiresAt.setTime(0);
+    expect((await auth.getApiToken()).expiresAt).toEqual(expiresAt);
+    await clock.advance(1_969_999);
+    expect(auth.apiTokenStatus).toEqual({ issuedAt, expiresAt });
+    await clock.advance(1);
+    expect(auth.apiTokenStatus).toBeUndefined();
+    await settle();
+    expect(asked).toHaveLength(1);
   });
 
   it.each([
-    ['a token', (auth: ServiceAuthService): Promise<unknown> => auth.getApiToken()],
-    ['headers', (auth: ServiceAuthService): Promise<unknown> => auth.authorizationHeaders()],
-  ])('a host that waits for %s counts as a call under way until it has them', async (_name, ask) => {
-    const { auth, calls, answered } = setUp();
-    let drained = false;
+    ['sandbox', 'ksa', /oauth\.clientId \(SERVICE_KSA_CLIENT_ID\).*SERVICE_KSA_SANDBOX_AUTH_URL/],
+    ['production', undefined, /SERVICE_CLIENT_SECRET\), urls\.authUrl \(SERVICE_AUTH_URL\)\.$/],
+  ] as const)('of %s without OAuth credentials: what to set', async (environment, name, hint) => {
+    const authority = await createAuthority();
+    const { certificate, key: privateKey } = await authority.client('app');
+    const { auth } = await setUp(
+      {
+        environment,
+        authentication: 'mtls',
+        appToken: APP_TOKEN,
+        oauth: undefined,
+        urls: { ...URLS, baseUrl: 'https://bank' },
+        tls: { certificate, privateKey, publicRoots: true },
+      },
+      {},
+      name,
+    );
+    const error = await auth.getApiToken().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ServiceTokenError);
+    expect(error).toMatchObject({ code: 'oauth_not_configured', scope: 'api' });
+    expect((error as ServiceTokenError).hint).toMatch(hint);
+    expect(() => auth.invalidate('x')).not.toThrow();
+    expect(auth.apiTokenStatus).toBeUndefined();
+  });
+});
+
+describe('the headers', () => {
+  it('of app-token are the app token, and no token is asked for', async () => {
+    const { auth, asked } = await setUp({ authentication: 'app-token', appToken: APP_TOKEN });
+    expect(await auth.authorizationHeaders()).toEqual({ 'service-app-token': APP_TOKEN });
+    expect(asked).toEqual([]);
+  });
+
+  it.each([
+    [undefined, {}],
+    [true, { 'service-app-token': APP_TOKEN }],
+  ])(
+    'of oauth are the bearer; with sendAppTokenWithBearer %j also %j',
+    async (sendAppTokenWithBearer, beside) => {
+      const { auth } = await setUp({ appToken: APP_TOKEN, sendAppTokenWithBearer });
+      const headers = await auth.authorizationHeaders();
+      expect(headers).toEqual({ ...beside, Authorization: 'Bearer token-1' });
+      headers.Authorization = 'spoilt';
+      expect(await auth.authorizationHeaders()).toEqual({ ...beside, Authorization: 'Bearer token-1' });
+      auth.invalidate('token-1');
+      expect(await auth.authorizationHeaders()).toEqual({ ...beside, Authorization: 'Bearer token-2' });
+    },
+  );
+
+  it('show in nothing that is printed', async () => {
+    const { auth } = await setUp({ appToken: APP_TOKEN, sendAppTokenWithBearer: true });
+    await auth.authorizationHeaders();
+    const printed = inspect(auth, { depth: 20, showHidden: true }) + JSON.stringify(auth);
+    expect(printed).not.toMatch(/token-1|app-token-of-ours|s3cret/);
+  });
+});
+
+describe('the end', () => {
+  it.each<[string, (auth: Awaited<ReturnType<typeof setUp>>['auth']) => Promise<unknown>]>([
+    ['a token', (auth) => auth.getApiToken()],
+    ['headers', (auth) => auth.authorizationHeaders()],
+  ])('waits for a host that waits for %s', async (_name, ask) => {
+    const { auth, close, slowDown } = await setUp();
+    const answer = slowDown();
     const waiting = ask(auth);
-    void calls.drain().then(() => (drained = true));
+    let isClosed = false;
+    const closing = close().then(() => (isClosed = true));
     await settle();
-    expect(drained).toBe(false);
-    await answered(waiting);
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(drained).toBe(true);
+    expect(isClosed).toBe(false);
+    answer();
+    await Promise.all([waiting, closing]);
   });
 
-  it.each(['', 'a b', '../x', 'a"b'])('are not asked for where the customer id is %j', async (id) => {
-    const { auth, source } = setUp();
-    await expect(auth.getCustomerToken(id)).rejects.toThrow(ServiceRequestError);
-    await expect(auth.getToken(`customer.${id}`)).rejects.toThrow(ServiceRequestError);
-    expect(source.requests).toHaveLength(0);
+  it('waits for a reading of the certificate, until http.shutdownTimeout', async () => {
+    const { auth, clock, close } = await setUp({}, { reload: () => new Promise(() => undefined) });
+    const reading = expect(auth.reloadCertificate()).rejects.toMatchObject({ kind: 'closed' });
+    let isClosed = false;
+    const closing = close().then(() => (isClosed = true));
+    await clock.advance(4_999);
+    expect(isClosed).toBe(false);
+    await clock.advance(1);
+    await Promise.all([reading, closing]);
   });
 
-  it('counts a reading of the certificate as a call under way, and ends it with the others', async () => {
-    const { auth, calls } = setUp({}, { ...IDENTITY, reload: () => new Promise(() => undefined) });
-    const reading = auth.reloadCertificate();
-    let isDrained = false;
-    void calls.drain().then(() => (isDrained = true));
-    await settle();
-    expect(isDrained).toBe(false);
-    expect(calls.close()).toBe(1);
-    await expect(reading).rejects.toMatchObject({ kind: 'closed' });
-  });
-
-  it('after the end each caller gets an error of its own', async () => {
-    const { auth, calls } = setUp();
-    calls.close();
+  it('is told to each caller that comes afterwards by an error of its own', async () => {
+    const { auth, close } = await setUp();
+    await close();
     const asked = [
       ...[auth.getApiToken(), auth.getApiToken(), auth.getCustomerToken('c-1'), auth.getCustomerToken('c-1')],
       ...[auth.authorizationHeaders(), auth.authorizationHeaders()],
@@ -194,84 +273,75 @@ describe('tokens', () => {
     expect(new Set(errors).size).toBe(asked.length);
     for (const error of errors) expect(error).toMatchObject({ code: 'connection_closed' });
   });
+});
 
-  it('without OAuth credentials: what to set', async () => {
-    const auth = withoutTokens(OPTIONS);
-    const error = await auth.getApiToken().catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(ServiceTokenError);
-    expect(error).toMatchObject({ code: 'oauth_not_configured', scope: 'api' });
-    expect((error as ServiceTokenError).hint).toMatch(
-      /oauth\.clientId \(SERVICE_KSA_CLIENT_ID\).*SERVICE_KSA_SANDBOX_AUTH_URL/,
-    );
-    await expect(auth.authorizationHeaders()).rejects.toMatchObject({ code: 'oauth_not_configured' });
-    expect(() => auth.invalidate('x')).not.toThrow();
-    const inProduction = {
-      ...OPTIONS,
-      environment: 'production',
-      describeOption: describeOption(),
-    } as const;
-    const other = withoutTokens(inProduction);
-    await expect(other.getApiToken()).rejects.toMatchObject({
-      hint: expect.stringMatching(/SERVICE_CLIENT_SECRET\), urls\.authUrl \(SERVICE_AUTH_URL\)\.$/),
+describe('the options of tokens', () => {
+  it.each([
+    ['oauth', 1],
+    ['mtls', 0],
+  ] as const)('scheduled: with %s %d requests at the start', async (authentication, count) => {
+    const { start, asked } = await setUp({
+      authentication,
+      ...(authentication === 'mtls' && { appToken: APP_TOKEN, tls: () => ({}) }),
+      oauth: { ...OAUTH, refresh: 'scheduled' },
     });
-  });
-});
-
-describe('credentials', () => {
-  it.each(['mtls', 'app-token'] as const)('of %s are the app token', async (authentication) => {
-    const { auth, authenticator, source } = setUp({ authentication });
-    const appToken = { 'service-app-token': 'app-secret' };
-    expect(authenticator.use()).toEqual(appToken);
-    expect(await auth.authorizationHeaders()).toEqual(appToken);
-    expect(await authenticator.replace(appToken)).toBeUndefined();
-    expect(source.requests).toHaveLength(0);
+    expect(asked).toHaveLength(0);
+    await start();
+    await settle();
+    expect(asked).toHaveLength(count);
   });
 
-  it('of oauth are the bearer alone, the same frozen object while the token lives', async () => {
-    const { auth, authenticator, answered } = setUp();
-    expect(authenticator.use()).toBeUndefined();
-    expect(await answered(auth.authorizationHeaders())).toEqual({ Authorization: 'Bearer token-1' });
-    expect(authenticator.use()).toBe(await authenticator.get());
-    expect(Object.isFrozen(authenticator.use())).toBe(true);
-    expect(await auth.authorizationHeaders()).not.toBe(authenticator.use());
+  it('linkSdk.minTokenLife, tokenCache.maxEntries and oauth.refresh are kept to', async () => {
+    const { auth, clock, asked } = await setUp({
+      oauth: { ...OAUTH, refresh: 'on-expiry' },
+      linkSdk: { minTokenLife: 700 },
+      tokenCache: { maxEntries: 1 },
+    });
+    await auth.getToken('customer.a');
+    await clock.advance(1_299_000);
+    expect((await auth.getToken('customer.a')).accessToken).toBe('token-1');
+    await clock.advance(2_000);
+    expect((await auth.getToken('customer.a')).accessToken).toBe('token-2');
+    await auth.getToken('customer.b');
+    await auth.getToken('customer.a');
+    expect(asked).toHaveLength(4);
+    const scheduled = await setUp({ oauth: { ...OAUTH, refresh: 'scheduled' } });
+    await scheduled.start();
+    await scheduled.clock.advance(2_000_000);
+    expect(scheduled.asked).toHaveLength(2);
   });
 
-  it('of oauth have the app token too if sendAppTokenWithBearer says so', async () => {
-    const { auth, authenticator, answered } = setUp({ sendAppTokenWithBearer: true });
-    const both = await answered(authenticator.get());
-    expect(both).toEqual(BOTH);
-    expect(authenticator.use()).toBe(both);
-    expect(await auth.authorizationHeaders()).toEqual(BOTH);
-    const renewed = await answered(authenticator.replace(both));
-    expect(renewed).toEqual({ ...BOTH, Authorization: 'Bearer token-2' });
+  it('tokenStore: its tokens are taken if they were got with the same certificate', async () => {
+    const entries = new Map<string, string>();
+    const tokenStore = {
+      get: async (key: string) => entries.get(key),
+      set: async (key: string, value: string) => void entries.set(key, value),
+      delete: async (key: string) => void entries.delete(key),
+    };
+    const counts: number[] = [];
+    for (const fingerprint256 of ['AA', 'AA', 'BB']) {
+      const certificate = { fingerprint256 } as CertificateSummary;
+      const bound = { oauth: { ...OAUTH, mtls: true }, tls: () => ({}), tokenStore };
+      const { auth, asked } = await setUp(bound, { certificate });
+      await auth.getToken('api');
+      await settle();
+      counts.push(asked.length);
+    }
+    expect(counts).toEqual([1, 0, 1]);
   });
 
-  it('after a 401 come with another token, once for all', async () => {
-    const { authenticator, source, answered } = setUp();
-    const refused = await answered(authenticator.get());
-    const both = Promise.all([authenticator.replace(refused), authenticator.replace(refused)]);
-    expect(await answered(both)).toEqual(Array(2).fill({ Authorization: 'Bearer token-2' }));
-    expect(await authenticator.replace(refused)).toBe(authenticator.use());
-    expect(await authenticator.replace({ Authorization: 'Basic abc' })).toBeUndefined();
-    expect(source.requests).toHaveLength(2);
+  it.each([
+    [true, 2],
+    [false, 1],
+  ])('oauth.mtls %j: %d requests if another certificate comes into use', async (mtls, count) => {
+    let change: () => void = () => undefined;
+    const { auth, asked } = await setUp(
+      { oauth: { ...OAUTH, mtls }, tls: () => ({}) },
+      { onCertificateChange: (listener) => (change = listener) },
+    );
+    await auth.getApiToken();
+    change();
+    await auth.getApiToken();
+    expect(asked).toHaveLength(count);
   });
-});
-
-describe('the identity', () => {
-  it('is the one handed in', async () => {
-    const httpsAgent = new Agent() as IdentityView['httpsAgent'];
-    const certificate = { subject: 'CN=app' } as NonNullable<IdentityView['certificate']>;
-    const { auth } = setUp({}, { ...IDENTITY, httpsAgent, certificate, reload: async () => true });
-    expect([auth.httpsAgent, auth.secureContext]).toEqual([httpsAgent, IDENTITY.secureContext]);
-    expect(auth.certificate).toBe(certificate);
-    expect(await auth.reloadCertificate()).toBe(true);
-  });
-});
-
-it('shows no secret and no token', async () => {
-  const { auth, answered } = setUp();
-  await answered(auth.authorizationHeaders());
-  expect(inspect(auth, { depth: 20, showHidden: true }) + JSON.stringify(auth)).not.toMatch(
-    /token-1|app-secret/,
-  );
 });

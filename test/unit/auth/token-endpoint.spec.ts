@@ -1,0 +1,731 @@
+import { Agent } from 'node:http';
+import * as https from 'node:https';
+import { inspect } from 'node:util';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type TokenGrant } from '../../../lib/auth/access-token.js';
+import { ClientSecret } from '../../../lib/auth/endpoint/client-secret.js';
+import { TokenEndpoint } from '../../../lib/auth/endpoint/token-endpoint.js';
+import { Secret } from '../../../lib/config/secret.js';
+import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refusal.js';
+import {
+  ServiceCertificateError,
+  ServiceConnectionError,
+  type ServiceError,
+  ServiceTokenError,
+} from '../../../lib/errors/index.js';
+import { exchange } from '../../../lib/exchange/exchange.js';
+import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
+import { FakeClock, settle } from '../../helpers/fake-clock.js';
+import { silentAddress } from '../../helpers/silent-address.js';
+import { mtlsServer } from '../tls/mtls-server.js';
+import { type ArrivedRequest, granted, type ServerAnswer, tokenServer } from './token-server.js';
+
+const CLIENT_ID = '7d9f3c1e-0000-4000-8000-000000000001';
+const SECRET = 's+/&=% ü€"\\end';
+
+const cleanUp: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const undo of cleanUp.splice(0)) await undo();
+});
+
+interface EndpointSetUp {
+  url: string;
+  agent?: Agent;
+  identity?: ReloadableIdentity;
+  source?: () => string | Promise<string>;
+  hasChain?: boolean;
+}
+
+/** A token endpoint at that address. */
+function endpointAt({ url, agent = new Agent(), source = () => SECRET, identity, hasChain }: EndpointSetUp) {
+  const clock = new FakeClock();
+  const clientSecret = new ClientSecret(async () => new Secret(await source()), clock, String);
+  const place = {
+    url: new URL(url),
+    option: 'urls.authUrl',
+    apiOption: 'urls.baseUrl',
+    describeOption: String,
+    hasChain,
+  };
+  const common = { userAgent: 'spec/1', clientId: CLIENT_ID, clientSecret, exchange };
+  const endpoint = new TokenEndpoint({ ...common, place, agent, identity, clock });
+  cleanUp.push(() => agent.destroy());
+  /** Each request has a signal of its own, as those of the cache have. */
+  const request = (scope = 'api', context = {}): Promise<TokenGrant> => {
+    const { signal } = new AbortController();
+    const wait = { signal, timeoutMs: 5_000, accepts: () => true, isAwaited: () => true };
+    return endpoint.request(scope, { ...wait, ...context });
+  };
+  return { clock, request };
+}
+
+/** The same, where a server on loopback answers. */
+async function setUp({
+  answer,
+  ...given
+}: Omit<EndpointSetUp, 'url'> & { answer: (request: ArrivedRequest, number: number) => ServerAnswer }) {
+  const server = await tokenServer(answer);
+  const made = endpointAt({ url: server.url, agent: new Agent({ keepAlive: true }), ...given });
+  cleanUp.push(server.close);
+  return { server, ...made };
+}
+
+/** Answers a right secret with a token, every other with invalid_client. */
+function demanding(secret: { right: string }): (request: ArrivedRequest, number: number) => ServerAnswer {
+  return ({ form }, number) =>
+    form.get('client_secret') === secret.right
+      ? granted(form.get('scope'), `token-${number}`)
+      : { status: 401, body: { error: 'invalid_client' } };
+}
+
+type TokenFailure = ServiceError &
+  Pick<ServiceTokenError, 'error' | 'error_description' | 'status' | 'retryAfter'>;
+
+async function failure(promise: Promise<unknown>): Promise<TokenFailure> {
+  try {
+    await promise;
+  } catch (error) {
+    return error as TokenFailure;
+  }
+  throw new Error('It did not fail');
+}
+
+/** What happened, and what to do. */
+const said = ({ message, hint }: ServiceError): string => [message, hint].filter(Boolean).join(' ');
+
+it('the request is the form that docs/service.md shows, and a secret of any characters arrives intact', async () => {
+  const { server, request } = await setUp({ answer: ({ form }) => granted(form.get('scope')) });
+  expect(await request('customer.a+b@c')).toMatchObject({ accessToken: 'token', scope: 'customer.a+b@c' });
+  const [{ method, url, headers, form }] = server.arrived;
+  expect([method, url]).toEqual(['POST', '/oauth2/token']);
+  expect(headers).toMatchObject({
+    'content-type': 'application/x-www-form-urlencoded',
+    accept: 'application/json',
+    'user-agent': 'spec/1',
+  });
+  expect(Object.fromEntries(form)).toEqual({
+    grant_type: 'client_credentials',
+    client_id: CLIENT_ID,
+    client_secret: SECRET,
+    scope: 'customer.a+b@c',
+  });
+});
+
+it('a caller that aborts gets its own reason', async () => {
+  const controller = new AbortController();
+  const reason = new Error('changed my mind');
+  const { request } = await setUp({ answer: () => (controller.abort(reason), { fault: 'silent' }) });
+  await expect(request('api', { signal: controller.signal })).rejects.toBe(reason);
+});
+
+describe('the answer with a token', () => {
+  const SCOPE = 'customer.c1';
+  const WHOLE = { access_token: 'abc', token_type: 'bearer', expires_in: 600, scope: SCOPE };
+  const GRANT = { accessToken: 'abc', scope: SCOPE, expiresIn: 600 };
+  const jwt = (claims: unknown): string =>
+    ['{"alg":"RS256"}', JSON.stringify(claims), 'signature']
+      .map((part) => Buffer.from(part).toString('base64url'))
+      .join('.');
+
+  it.each<[string, unknown, object]>([
+    ['as docs/service.md shows it', WHOLE, {}],
+    ['after a byte order mark', `\uFEFF${JSON.stringify(WHOLE)}`, {}],
+    ...['Bearer', 'BEARER'].map((token_type): [string, unknown, object] => [
+      `token_type ${token_type}`,
+      { ...WHOLE, token_type },
+      {},
+    ]),
+    ...(
+      [
+        ['600', 600],
+        [undefined, 0],
+        [null, 0],
+        [0, 0],
+        ['0', 0],
+        [2.9, 2],
+        [1e15, 2_147_483],
+        ['9'.repeat(400), 2_147_483],
+      ] as const
+    ).map(([expires_in, expiresIn]): [string, unknown, object] => [
+      `expires_in ${String(expires_in).slice(0, 20)}`,
+      { ...WHOLE, expires_in },
+      { expiresIn },
+    ]),
+    ['expires_in 1e400', JSON.stringify(WHOLE).replace('600', '1e400'), { expiresIn: 2_147_483 }],
+    ...[undefined, null].map((scope): [string, unknown, object] => [
+      `scope ${scope}: the one asked for`,
+      { ...WHOLE, scope },
+      {},
+    ]),
+    // Nobody reads the claims.
+    ...[
+      'b7Q~x/+=',
+      'S'.repeat(16_384),
+      'bm90.anNvbg.x',
+      jwt({ jti: '1' }),
+      jwt({ scope: 'api', customer_id: 'c2', iat: 900, exp: 901 }),
+    ].map((access_token): [string, unknown, object] => [
+      `access_token ${access_token.slice(0, 20)}`,
+      { ...WHOLE, access_token },
+      { accessToken: access_token },
+    ]),
+  ])('is accepted: %s', async (_name, body, expected) => {
+    const { request } = await setUp({ answer: () => ({ body }) });
+    expect(await request(SCOPE)).toMatchObject({ ...GRANT, ...expected });
+  });
+
+  it.each<[string, unknown]>([
+    ['HTML', '<html>SECRET</html>'],
+    ['truncated JSON', '{"access_token":"SECRET'],
+    ['null', 'null'],
+    ['a list', '[]'],
+    ['a text', '"SECRET"'],
+    ['an empty object', {}],
+    ...[undefined, null, '', 7, {}, ['SECRET'], 'SE\r\nCRET', 'SE CRET', 'SÉCRET', 'SECRET\n']
+      .concat('S'.repeat(16_385))
+      .map((access_token): [string, unknown] => [
+        `access_token ${inspect(access_token).slice(0, 30)}`,
+        { ...WHOLE, access_token },
+      ]),
+    ...[-1, '-1', 'NaN', '', '1e3', '6 0', {}, [], true, '2030-01-01T00:00:00Z'].map(
+      (expires_in): [string, unknown] => [`expires_in ${inspect(expires_in)}`, { ...WHOLE, expires_in }],
+    ),
+    ...[undefined, null, '', 'mac', 'DPoP', 7].map((token_type): [string, unknown] => [
+      `token_type ${inspect(token_type)}`,
+      { ...WHOLE, token_type },
+    ]),
+    ...['', 'api', `${SCOPE} api`, 'customer.c', 'customer.c12', [SCOPE], 7].map(
+      (scope): [string, unknown] => [`scope ${inspect(scope)}`, { ...WHOLE, scope }],
+    ),
+  ])('is refused, and not quoted: %s', async (_name, body) => {
+    const { request } = await setUp({ answer: () => ({ body }) });
+    const error = await failure(request(SCOPE));
+    expect(error).toBeInstanceOf(ServiceTokenError);
+    expect(error).toMatchObject({ code: 'invalid_token_response', status: 200, scope: SCOPE });
+    expect(inspect(error)).not.toMatch(/SECRET|CRET\b/);
+  });
+});
+
+describe('an answer without a token', () => {
+  const PAGE = { headers: { 'content-type': 'text/html' }, body: '<h1>oops</h1>' };
+  const SWAPPED =
+    /Check urls\.authUrl and urls\.baseUrl: are they swapped\?.* without .*firewall.*oauth\.mtls.*oauth\.clientSecret/;
+  const ADDRESS =
+    /refuses a token .*Check urls\.authUrl, which is without \/oauth2\/token, and that OAuth is/;
+  const error = (code: string) => ({ body: { error: code } });
+  const retryAfter = (value: string) => ({ headers: { 'retry-after': value } });
+  const in30s = new Date(new FakeClock().now() + 30_000).toUTCString();
+
+  it.each<[number, ServerAnswer, object, RegExp]>([
+    [200, error('invalid_scope'), { code: 'token_refused', error: 'invalid_scope' }, ADDRESS],
+    [200, PAGE, { code: 'invalid_token_response' }, SWAPPED],
+    [400, error('invalid_scope'), { code: 'token_refused' }, /\(HTTP 400, invalid_scope\)\./],
+    [400, {}, { code: 'token_refused' }, ADDRESS],
+    [404, {}, { code: 'token_refused' }, ADDRESS],
+    [405, {}, { code: 'token_refused' }, ADDRESS],
+    [499, {}, { code: 'token_refused' }, ADDRESS],
+    [403, error('invalid_scope'), { code: 'token_refused' }, ADDRESS],
+    // Of a gateway, or what stands at a wrong address.
+    [401, {}, { code: 'token_unavailable' }, /not the token endpoint.*\(HTTP 401\)/],
+    [403, error('Forbidden'), { code: 'token_unavailable' }, /before it \(HTTP 403, Forbidden\)/],
+    [403, PAGE, { code: 'token_unavailable' }, SWAPPED],
+    [404, PAGE, { code: 'token_unavailable' }, /\(HTML, HTTP 404\)/],
+    [500, {}, { code: 'token_unavailable' }, /out of order.* Nothing here to correct/],
+    [503, { body: 'oops', ...retryAfter('9') }, { code: 'token_unavailable', retryAfter: 9 }, /HTTP 503/],
+    [599, {}, { code: 'token_unavailable' }, /out of order/],
+    [408, {}, { code: 'token_unavailable' }, /out of order/],
+    [425, {}, { code: 'token_unavailable' }, /out of order/],
+    [400, error('temporarily_unavailable'), { code: 'token_unavailable' }, /out of order/],
+    [400, error('server_error'), { code: 'token_unavailable' }, /out of order/],
+    [429, {}, { code: 'token_rate_limited', retryAfter: undefined }, /asked too often.*Try again later/],
+    [429, retryAfter('7'), { code: 'token_rate_limited', retryAfter: 7 }, /Try again in 7 s/],
+    [429, retryAfter('86400'), { retryAfter: 3600 }, /too often/],
+    [429, retryAfter(in30s), { code: 'token_rate_limited', retryAfter: 30 }, /too often/],
+  ])('%d %j', async (status, answer, expected, words) => {
+    const { request } = await setUp({ answer: () => ({ status, ...answer }) });
+    const refused = await failure(request());
+    expect(refused).toBeInstanceOf(ServiceTokenError);
+    expect(refused).toMatchObject({ status, scope: 'api', ...expected });
+    expect(said(refused)).toMatch(words);
+    expect(inspect(refused)).not.toContain('oops');
+  });
+
+  const long = 'e'.repeat(65);
+  it.each([
+    ['invalid_scope', 'it is not for this client', 'invalid_scope', 'it is not for this client'],
+    ['a b', 7, undefined, undefined],
+    [long, '', undefined, ''],
+    [7, undefined, undefined, undefined],
+  ])('with error %j, error_description %j: shows what RFC 6749 allows', async (given, text, code, shown) => {
+    const body = { error: given, error_description: text };
+    const { request } = await setUp({ answer: () => ({ status: 400, body }) });
+    const refused = await failure(request());
+    expect([refused.error, refused.error_description]).toEqual([code, shown]);
+  });
+
+  const forms = [
+    SECRET,
+    encodeURIComponent(SECRET),
+    new URLSearchParams({ s: SECRET }).toString().slice(2),
+    SECRET.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('/', '&#x2F;'),
+    JSON.stringify(JSON.stringify(SECRET)),
+    `${SECRET.slice(0, 7)}\n${SECRET.slice(7)}`,
+    's+/\u200b&=% ü€"\\end',
+  ];
+  it.each(forms)('that echoes the secret as %s shows none of it', async (echo) => {
+    const error_description = `bad\r\n\u0000secret ${echo} ${'x'.repeat(500)}`;
+    const { request } = await setUp({
+      answer: () => ({ status: 400, body: { error: echo, error_description } }),
+    });
+    const refused = await failure(request());
+    const printed =
+      inspect(refused, { depth: 20, showHidden: true }) + JSON.stringify(refused) + refused.stack;
+    for (const form of forms) expect(printed).not.toContain(form);
+    expect(refused.error_description).toMatch(/^\[not shown: /);
+    expect(refused.error).toBeUndefined();
+  });
+});
+
+describe('no whole answer', () => {
+  it.each<[string, ServerAnswer, object, RegExp]>([
+    ['a dropped connection', { fault: 'drop' }, { kind: 'reset' }, /log of what listens at urls\.authUrl/],
+    ['silence', { fault: 'silent' }, { kind: 'timeout', options: [] }, /no answer began .* endpoint is slow/],
+    ['a body that trickles', { fault: 'trickle' }, { kind: 'timeout' }, /its rest did not arrive/],
+    ['a body over 1 MiB', { body: ' '.repeat(1024 * 1024 + 1) }, { kind: 'too_large' }, /too large\.$/],
+    [
+      'a redirect',
+      { status: 302, headers: { location: 'https://elsewhere.example/x?y' } },
+      { kind: 'redirect', options: ['urls.authUrl'] },
+      /\(HTTP_302\).*into urls\.authUrl/,
+    ],
+    [
+      'a choice of addresses, though with a token',
+      { ...granted('api'), status: 300 },
+      { kind: 'redirect' },
+      /\(HTTP_300\)/,
+    ],
+  ])('%s', async (_name, answer, expected, words) => {
+    const { server, request } = await setUp({ answer: () => answer });
+    const isSlow = 'fault' in answer && answer.fault !== 'drop';
+    const error = await failure(request('api', { timeoutMs: isSlow ? 300 : 10_000 }));
+    expect(error).toBeInstanceOf(ServiceConnectionError);
+    expect(error).toMatchObject({ ...expected, method: 'POST', path: '/oauth2/token' });
+    expect(said(error)).toMatch(words);
+    // A sidecar does TLS.
+    expect(said(error)).not.toMatch(/TLS|tls\./);
+    expect(server.arrived).toHaveLength(1);
+  });
+
+  it.each([
+    [
+      'http://127.0.0.1:1',
+      /at 127\.0\.0\.1:1: .*refused \(ECONNREFUSED\).*Check host and port of urls\.authUrl/,
+    ],
+    [
+      'http://auth.invalid',
+      /at auth\.invalid: the name auth\.invalid could not be looked up .*Check the spelling/,
+    ],
+  ])('%s: names it and the option with its address', async (address, words) => {
+    const error = await failure(endpointAt({ url: `${address}/oauth2/token` }).request());
+    expect(said(error)).toMatch(words);
+    expect(error.options).toEqual(['urls.authUrl']);
+  });
+
+  it('has the time that reading the secret left, half of it to connect', async () => {
+    const silent = await silentAddress('127.0.0.1');
+    cleanUp.push(silent.stop);
+    const { clock, request } = endpointAt({
+      url: `http://127.0.0.1:${silent.port}/oauth2/token`,
+      source: async () => (await clock.advance(2_000), SECRET),
+    });
+    const error = await failure(request('api', { timeoutMs: 2_300 }));
+    expect(error).toMatchObject({ kind: 'timeout' });
+    expect(said(error)).toMatch(/no connection to 127\.0\.0\.1, port \d+, within 150 ms/);
+  });
+
+  it('not trusted: names what it is verified against; not the host: says so', async () => {
+    const authority = await createAuthority();
+    const live = await mtlsServer(authority, { demandCertificate: false });
+    cleanUp.push(() => live.close());
+    const textOf = async (agent: Agent, hasChain = false) =>
+      said(await failure(endpointAt({ url: live.url, agent, hasChain }).request()));
+    expect(await textOf(new https.Agent())).toMatch(
+      /verified against: Node's public roots \(.* whole chain .* put it into tls\.chain/,
+    );
+    expect(await textOf(new https.Agent(), true)).toMatch(
+      /verified against: Node's public roots and tls\.chain, the service's public chain/,
+    );
+    const named = new https.Agent({ ca: authority.chain, servername: 'elsewhere.example' });
+    expect(await textOf(named)).toMatch(
+      /the server's certificate is for another host name, not for 127\.0\.0\.1 \(ERR_TLS_CERT_ALTNAME_INVALID\)/,
+    );
+  });
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'a certificate that it asks for and is not shown, %s: names oauth.mtls',
+    async (maxVersion) => {
+      const authority = await createAuthority();
+      const live = await mtlsServer(authority, { maxVersion });
+      cleanUp.push(() => live.close());
+      const agent = new https.Agent({ ca: authority.chain });
+      const error = await failure(endpointAt({ url: live.url, agent }).request());
+      expect(said(error)).toMatch(/may ask for a client certificate.*Set oauth\.mtls/);
+      expect(error.options?.[0]).toBe('oauth.mtls');
+    },
+  );
+
+  it('a proxy that fails: names http.proxy', async () => {
+    const agent = new Agent();
+    agent.createConnection = (_, callback) => {
+      const error = Object.assign(new Error('407'), { code: 'ERR_PROXY_TUNNEL_407' });
+      setImmediate(() => callback?.(error, undefined as never));
+      return undefined;
+    };
+    const error = await failure(endpointAt({ url: 'http://127.0.0.1:1/oauth2/token', agent }).request());
+    expect(said(error)).toMatch(/ERR_PROXY_TUNNEL_407.*Check http\.proxy/);
+  });
+});
+
+describe('a refused secret', () => {
+  it.each([
+    [400, { error: 'unauthorized_client' }],
+    [401, { error: 'invalid_client' }],
+    [429, { error: 'unauthorized_client' }],
+    [503, { error: 'invalid_client' }],
+    [200, { error: 'invalid_client' }],
+  ])(
+    '%d %j: one request, an error that says what to check, remembered for 10 s for all scopes',
+    async (status, body) => {
+      const { server, request, clock } = await setUp({ answer: () => ({ status, body }) });
+      const error = await failure(request());
+      expect(error).toMatchObject({ code: 'token_refused', ...body, status });
+      expect(said(error)).toMatch(
+        /refuses the credentials .*oauth\.clientId.*oauth\.clientSecret.*developer portal.*secret.* makes the one before invalid.*value with # needs quotes; docker run --env-file keeps/,
+      );
+      expect(error.options).toEqual(['oauth.clientSecret', 'oauth.clientId']);
+      for (let call = 0; call < 50; call += 1) {
+        expect(await failure(request(`customer.c${call}`))).toMatchObject({
+          code: 'token_refused',
+          retryAfter: 10,
+          hint: error.hint,
+        });
+      }
+      expect(server.arrived).toHaveLength(1);
+      await clock.advance(10_000);
+      await failure(request());
+      expect(server.arrived).toHaveLength(2);
+    },
+  );
+
+  it.each([
+    [400, { error: 'invalid_scope' }],
+    [401, { message: 'of a gateway' }],
+    [403, 'a page'],
+  ])('is not what %d %j says: the secret is neither read again nor remembered', async (status, body) => {
+    let asked = 0;
+    const { server, request } = await setUp({
+      answer: ({ form }) =>
+        form.get('scope') === 'customer.bad' ? { status, body } : granted(form.get('scope')),
+      source: () => ((asked += 1), SECRET),
+    });
+    await failure(request('customer.bad'));
+    await failure(request('customer.bad'));
+    expect([server.arrived.length, asked]).toEqual([2, 1]);
+    expect(await request('customer.good')).toMatchObject({ scope: 'customer.good' });
+  });
+
+  it('is asked for again once, and the new one is tried at once', async () => {
+    const right = { right: 'new' };
+    const secrets = ['old', 'new'];
+    const { server, request } = await setUp({
+      answer: demanding(right),
+      source: () => secrets.shift() ?? 'new',
+    });
+    const { accessToken, requestedWith } = await request();
+    expect([accessToken, requestedWith?.secret.reveal()]).toEqual(['token-2', 'new']);
+    expect(server.arrived.map(({ form }) => form.get('client_secret'))).toEqual(['old', 'new']);
+  });
+
+  it('stays the outcome where it cannot be read again', async () => {
+    const answers = ['old'];
+    const { server, request } = await setUp({
+      answer: demanding({ right: 'new' }),
+      source: () => answers.pop() ?? Promise.reject(new Error('the vault is sealed')),
+    });
+    expect(await failure(request())).toMatchObject({ code: 'token_refused', error: 'invalid_client' });
+    expect(server.arrived).toHaveLength(1);
+  });
+
+  it('that is still the same is not sent again', async () => {
+    let asked = 0;
+    const { server, request } = await setUp({
+      answer: demanding({ right: 'new' }),
+      source: () => ((asked += 1), 'old'),
+    });
+    expect(await failure(request())).toMatchObject({ code: 'token_refused', error: 'invalid_client' });
+    expect([server.arrived.length, asked]).toEqual([1, 2]);
+  });
+
+  it('refused to many at once is asked for again once', async () => {
+    let asked = 0;
+    const { request } = await setUp({
+      answer: demanding({ right: 'new' }),
+      source: () => ((asked += 1), asked === 1 ? 'old' : 'new'),
+    });
+    await Promise.all(Array.from({ length: 20 }, (_, n) => request(`customer.c${n}`)));
+    expect(asked).toBe(2);
+  });
+
+  it('fails no caller that comes while it is read again: they share the reading', async () => {
+    const secret = { right: 'old' };
+    const readings: ((secret: string) => void)[] = [];
+    let reads = (): void => undefined;
+    const { server, request } = await setUp({
+      answer: demanding(secret),
+      source: () => new Promise((resolve) => (readings.push(resolve), reads())),
+    });
+    const reading = (): Promise<void> => new Promise((resolve) => (reads = resolve));
+    const first = request('customer.first');
+    readings[0]('old');
+    await first;
+    secret.right = 'new';
+    const readAgain = reading();
+    const refused = request('customer.refused');
+    await readAgain;
+    const later = [1, 2, 3].map((n) => request(`customer.c${n}`));
+    await settle();
+    readings[1]('new');
+    for (const { accessToken } of await Promise.all([refused, ...later]))
+      expect(accessToken).toMatch(/^token/);
+    const sent = server.arrived.map(({ form }) => form.get('client_secret'));
+    expect([readings.length, sent]).toEqual([2, ['old', 'old', 'new', 'new', 'new', 'new']]);
+  });
+
+  it('two wrong ones are two requests, and no more for 10 s', async () => {
+    let asked = 0;
+    const { server, request, clock } = await setUp({
+      answer: demanding({ right: 'new' }),
+      source: () => ((asked += 1), asked === 1 ? 'old' : 'older'),
+    });
+    await failure(request());
+    await clock.advance(5_000);
+    await failure(request('customer.c1'));
+    expect(server.arrived).toHaveLength(2);
+  });
+
+  it('health checks send it again after 60 s, another one at once, and read the source once each time', async () => {
+    const secret = { right: 'new', source: 'old', asked: 0 };
+    const { server, request, clock } = await setUp({
+      answer: demanding(secret),
+      source: () => ((secret.asked += 1), secret.source),
+    });
+    const probe = () => request('api', { isProbe: true });
+    await failure(probe());
+    const asked = secret.asked;
+    for (let number = 0; number < 11; number += 1) {
+      await clock.advance(5_000);
+      expect(await failure(probe())).toMatchObject({ code: 'token_refused', status: 401 });
+    }
+    expect([secret.asked - asked, server.arrived.length]).toEqual([11, 1]);
+    await clock.advance(5_000);
+    await failure(probe());
+    expect(server.arrived).toHaveLength(2);
+    secret.source = 'new';
+    await clock.advance(5_000);
+    expect(await probe()).toMatchObject({ scope: 'api' });
+  });
+
+  it('being remembered does not hold up another one, and the source is asked once a second', async () => {
+    const secret = { right: 'new', source: 'old', asked: 0 };
+    const { server, request, clock } = await setUp({
+      answer: demanding(secret),
+      source: () => ((secret.asked += 1), secret.source),
+    });
+    await failure(request());
+    secret.source = 'new';
+    const asked = secret.asked;
+    for (let call = 0; call < 100; call += 1) await failure(request(`customer.c${call}`));
+    expect([secret.asked, server.arrived.length]).toEqual([asked, 1]);
+    await clock.advance(1_000);
+    expect(await request('customer.c1')).toMatchObject({ scope: 'customer.c1' });
+  });
+});
+
+describe('the source of the secret', () => {
+  it.each<[string, () => string | Promise<string>]>([
+    [
+      'throws',
+      () => {
+        throw new Error(`vault says ${SECRET}`);
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error(`vault says ${SECRET}`))],
+    ['gives nothing', () => ''],
+    ['gives no text', () => undefined as unknown as string],
+  ])('%s: an error of ours, without its words', async (_name, source) => {
+    const { server, request } = await setUp({ answer: () => granted('api'), source });
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'client_secret_unavailable' });
+    expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/vault/);
+    expect(server.arrived).toHaveLength(0);
+  });
+
+  it('does not answer: given up after 8 s', async () => {
+    const { request, clock } = await setUp({
+      answer: () => granted('api'),
+      source: () => new Promise(() => undefined),
+    });
+    const waiting = failure(request());
+    await clock.advance(7_999);
+    expect(clock.timers).toBe(1);
+    await clock.advance(1);
+    const error = await waiting;
+    expect(error).toMatchObject({ code: 'client_secret_unavailable' });
+    expect(String(error)).toContain('longer than 8 s');
+    expect(clock.timers).toBe(0);
+  });
+
+  it('is asked once by callers that come together', async () => {
+    let asked = 0;
+    const { request } = await setUp({
+      answer: ({ form }) => granted(form.get('scope')),
+      source: async () => ((asked += 1), SECRET),
+    });
+    await Promise.all(Array.from({ length: 20 }, (_, n) => request(`customer.c${n}`)));
+    expect(asked).toBe(1);
+  });
+});
+
+describe('with oauth.mtls', () => {
+  interface Shown {
+    authority: Authority;
+    /** The only one that the endpoint accepts. */
+    accepted?: Issued;
+    first: Issued;
+    /** What is in use after the identity was read again. */
+    second?: Issued;
+  }
+
+  const summary = ({ x509, certificate }: Issued) => ({
+    subject: x509.subject,
+    issuer: x509.issuer,
+    fingerprint256: certificate.slice(100, 150),
+    validFrom: x509.notBefore,
+    validTo: x509.notAfter,
+  });
+
+  async function setUpMtls({ authority, accepted, first, second }: Shown) {
+    const live = await mtlsServer(authority, {
+      onRequest: (_request, response) =>
+        response.setHeader('content-type', 'application/json').end(JSON.stringify(granted('api').body)),
+    });
+    // To a certificate it does not trust, Node's server says nothing: a missing one is what brings an alert.
+    const agent = new https.Agent({ ca: authority.chain });
+    let shown: Issued;
+    const show = (issued: Issued) => {
+      shown = issued;
+      if (issued === accepted) Object.assign(agent.options, { cert: issued.certificate, key: issued.key });
+    };
+    show(first);
+    const refused: unknown[] = [];
+    const identity: ReloadableIdentity = {
+      get certificate() {
+        return summary(shown);
+      },
+      reloadAfterRefusal: async (certificate) => {
+        refused.push(certificate?.subject);
+        show(second ?? first);
+        return second !== undefined;
+      },
+    };
+    cleanUp.push(() => live.close());
+    const { request } = endpointAt({ url: `${live.url}/oauth2/token`, agent, identity });
+    return { live, refused, request };
+  }
+
+  it('a certificate that is refused is read again once, and the request made again with another one', async () => {
+    const authority = await createAuthority();
+    const [first, second] = await Promise.all([authority.client('old'), authority.client('new')]);
+    const { live, refused, request } = await setUpMtls({ authority, accepted: second, first, second });
+    expect(await request()).toMatchObject({
+      accessToken: 'token',
+      requestedWith: { fingerprint256: summary(second).fingerprint256 },
+    });
+    expect(refused).toEqual(['CN=old']);
+    expect(live.subjects).toEqual(['new']);
+  });
+
+  it('with none other, or another that is refused too: an error that names it', async () => {
+    const authority = await createAuthority();
+    const [first, second] = await Promise.all([authority.client('old'), authority.client('new')]);
+    for (const [after, named] of [
+      [undefined, 'CN=old'],
+      [second, 'CN=new'],
+    ] as const) {
+      const { refused, request } = await setUpMtls({ authority, first, second: after });
+      const error = await failure(request());
+      expect(error).toBeInstanceOf(ServiceCertificateError);
+      expect(error).toMatchObject({ code: 'certificate_refused', certificate: { subject: named } });
+      expect(error.message).toMatch(/ALERT|EPROTO/);
+      expect(refused).toEqual(['CN=old']);
+    }
+  });
+});
+
+describe('a proxy before the endpoint that answers with a page', () => {
+  const HTML = { 'content-type': 'text/html' };
+  const denied: ServerAnswer = { status: 403, headers: HTML, body: '<h1>403 Forbidden</h1>' };
+  const missing: ServerAnswer = { status: 496, headers: HTML, body: '<h1>496</h1>' };
+  const named: ServerAnswer = { status: 400, headers: HTML, body: 'No required SSL certificate was sent' };
+
+  /** The identity of oauth.mtls; it has `next` in use once it was read again. */
+  const identityOf = (...fingerprints: string[]) => {
+    const validFrom = new Date();
+    const validTo = new Date(Date.now() + 86_400_000);
+    const certificates = fingerprints.map((fingerprint256) => {
+      return { subject: `CN=${fingerprint256}`, issuer: 'CN=issuer', fingerprint256, validFrom, validTo };
+    });
+    return {
+      get certificate() {
+        return certificates[0];
+      },
+      reloadAfterRefusal: async () => certificates.length > 1 && certificates.shift() !== undefined,
+    };
+  };
+
+  it.each([
+    ['496', missing],
+    ['400 that names the certificate', named],
+    ['403 that does not say why', denied],
+  ])('%s: the certificate is read again, and the request made again with another one', async (_, page) => {
+    const identity = identityOf('old', 'new');
+    const { server, request } = await setUp({
+      answer: ({ form }, number) => (number === 1 ? page : granted(form.get('scope'))),
+      identity,
+    });
+    expect(await request()).toMatchObject({ accessToken: 'token' });
+    expect(server.arrived).toHaveLength(2);
+  });
+
+  it.each([
+    ['496', missing],
+    ['400 that names the certificate', named],
+  ])('%s, and no other certificate: a credential fault that names it', async (_, page) => {
+    const { server, request } = await setUp({ answer: () => page, identity: identityOf('only') });
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'certificate_refused', certificate: { fingerprint256: 'only' } });
+    expect(error.message).toMatch(/CN=only.*HTTP 4/);
+    expect(server.arrived).toHaveLength(1);
+  });
+
+  it.each([
+    ['403 that does not say why', denied],
+    ['400 that asks for a certificate, and none is offered', named],
+  ])('%s: no verdict on the secret; names oauth.mtls', async (_, page) => {
+    const { request } = await setUp({ answer: () => page });
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'token_unavailable' });
+    expect(said(error)).toMatch(/swapped\?.*oauth\.mtls.*oauth\.clientSecret/);
+    expect(error.message).not.toContain('Forbidden');
+  });
+});
