@@ -1,17 +1,40 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import {
+  BanksService,
+  CustomersService,
+  ServiceConfigurationError,
   ServiceModule,
   type ServiceAuthentication,
   type ServiceEnvironment,
+  type ServiceModuleOptions,
   LinkSdkService,
   type TokenStore,
 } from 'nestjs-service';
-import { type ServiceSimulator, type SimulatorFace } from 'nestjs-service/testing';
+import { type ServiceSimulator, type SimulatorFace, type SimulatorModeOptions } from 'nestjs-service/testing';
 import { partOf, scaled } from '../helpers/in-soak.js';
-import { startModule } from '../helpers/start-module.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
+import { modulesOfBlock, rejection, type StartedModule, startModule } from '../helpers/start-module.js';
 import { startHost, type Host, type Platform } from '../helpers/start-host.js';
 import { startSimulator } from '../helpers/simulators.js';
+
+let simulator: ServiceSimulator;
+let host: Host | undefined;
+let api: StartedModule | undefined;
+beforeAll(async () => {
+  simulator = await startSimulator();
+});
+afterEach(async () => {
+  await host?.close();
+  await api?.module.close();
+  [host, api] = [undefined, undefined];
+  simulator.clearRequests();
+  simulator.clearFaults();
+});
+afterAll(() => simulator.stop());
 
 interface Mode {
   environment: ServiceEnvironment;
@@ -93,23 +116,9 @@ const cases = (['express', 'fastify'] as Platform[]).flatMap((platform) =>
 );
 
 describe('the modes', () => {
-  let simulator: ServiceSimulator;
-  let host: Host | undefined;
-
-  beforeAll(async () => {
-    simulator = await startSimulator();
-  });
-  afterEach(async () => {
-    await host?.close();
-    simulator.clearRequests();
-  });
-  afterAll(() => simulator.stop());
-
   it.each(cases)('%s', async (_, platform, { environment, authentication, face, sends, more }) => {
-    host = await startHost(
-      ServiceModule.forRoot(simulator.moduleOptions({ environment, authentication, ...more })),
-      platform,
-    );
+    const options = simulator.moduleOptions({ environment, authentication, ...more });
+    host = await startHost(ServiceModule.forRoot(options), platform);
     const banks = await host.request('GET', '/banks');
     expect(banks).toMatchObject({ status: 200, body: expect.anything() });
     const app_user_id = randomUUID();
@@ -133,15 +142,33 @@ describe('the modes', () => {
         sends.certificate ? simulator.application.subject : undefined,
       );
     }
+
+    const asked = simulator.tokenRequests;
+    expect(asked).toHaveLength(sends.bearer ? 1 : 0);
+    if (!sends.bearer) return;
+    expect(asked[0]).toMatchObject({
+      environment,
+      method: 'POST',
+      path: '/oauth2/token',
+      headers: { 'content-type': expect.stringMatching(/^application\/x-www-form-urlencoded/) },
+      form: {
+        client_id: simulator.clientId,
+        client_secret: simulator.clientSecret,
+        grant_type: 'client_credentials',
+        scope: 'api',
+      },
+    });
+    expect(asked[0]?.certificateSubject).toBeUndefined();
   });
 
   it.each([
-    ["of the service's own claims", undefined],
-    ['that is opaque', () => 'opaque' as const],
-    ['with nothing but jti', () => ({ jti: randomUUID() })],
-  ])('works in every mode with a token %s: API, session, replay, another replica', async (_, tokenClaims) => {
+    ["of the service's own claims", 0, undefined],
+    ['that is opaque', 1, () => 'opaque' as const],
+    ['with nothing but jti', 2, () => ({ jti: randomUUID() })],
+  ])('work with a token %s: API, session, replay, another replica', async (_, kind, tokenClaims) => {
     const service = await startSimulator({ tokenClaims });
-    for (const { environment, authentication, more } of modes) {
+    // Each mode meets one kind of token, as nobody reads the claims.
+    for (const { environment, authentication, more } of modes.filter((_, index) => index % 3 === kind)) {
       const options = service.moduleOptions({ environment, authentication, oauth: true, ...more });
       const entries = new Map<string, string>();
       const tokenStore: TokenStore = {
@@ -149,65 +176,39 @@ describe('the modes', () => {
         set: (key, value) => Promise.resolve(void entries.set(key, value)),
         delete: (key) => Promise.resolve(void entries.delete(key)),
       };
-      const start = () => startModule({ ...options, tokenStore });
-      const [api, replica] = [await start(), await start()];
+      const [one, replica] = [
+        await startModule({ ...options, tokenStore }),
+        await startModule({ ...options, tokenStore }),
+      ];
       const calls = async () => {
-        await api.banks.list();
-        await api.customers.create({ app_user_id: randomUUID() });
-        await api.http.get('/echo/v1');
+        await one.banks.list();
+        await one.customers.create({ app_user_id: randomUUID() });
+        await one.http.get('/echo/v1');
       };
       await calls();
       service.revokeTokens();
       await calls();
 
       const request = { customer_id: 'c-1', permissions: ['identity'] };
-      const session = await api.module.get(LinkSdkService).connectParameters(request);
+      const session = await one.module.get(LinkSdkService).connectParameters(request);
       const subject = { scope: 'customer.c-1', environment };
       expect(service.issuedFor(session.access_token ?? '')).toMatchObject(subject);
       service.clearRequests();
       await replica.banks.list();
       expect(await replica.module.get(LinkSdkService).connectParameters(request)).toEqual(session);
       expect(service.tokenRequests).toEqual([]);
-      await Promise.all([api.module.close(), replica.module.close()]);
+      await Promise.all([one.module.close(), replica.module.close()]);
     }
     await service.stop();
   });
 
-  it.each(modes)(
-    'asks for one token at $environment/$authentication, in a form, and only with oauth',
-    async (mode) => {
-      const { environment, authentication } = mode;
-      host = await startHost(
-        ServiceModule.forRoot(simulator.moduleOptions({ environment, authentication, ...mode.more })),
-      );
-      await host.request('GET', '/banks');
-      await host.request('GET', '/banks');
-      const asked = simulator.tokenRequests;
-      expect(asked).toHaveLength(mode.sends.bearer ? 1 : 0);
-      if (!mode.sends.bearer) return;
-      expect(asked[0]).toMatchObject({
-        environment,
-        method: 'POST',
-        path: '/oauth2/token',
-        headers: { 'content-type': expect.stringMatching(/^application\/x-www-form-urlencoded/) },
-        form: {
-          client_id: simulator.clientId,
-          client_secret: simulator.clientSecret,
-          grant_type: 'client_credentials',
-          scope: 'api',
-        },
-      });
-      expect(asked[0]?.certificateSubject).toBeUndefined();
-    },
-  );
-
   it('sends both with each call to an own address where sendAppTokenWithBearer says so, also after a 401', async () => {
     const lenient = await startSimulator({ refuseBoth: false });
     const options = lenient.moduleOptions({ authentication: 'oauth', clientCertificate: true });
-    const { http, module } = await startModule({ ...options, sendAppTokenWithBearer: true });
-    await http.get('/echo/v1/configured');
+    api = await startModule({ ...options, sendAppTokenWithBearer: true });
+    await api.http.get('/echo/v1/configured');
     lenient.revokeTokens();
-    await http.get(`${lenient.urls.baseUrl}/echo/v1/other`);
+    await api.http.get(`${lenient.urls.baseUrl}/echo/v1/other`);
     const { appToken } = lenient;
     expect(
       lenient.apiRequests.map(({ status, headers }) => [
@@ -220,119 +221,84 @@ describe('the modes', () => {
       [401, appToken, true],
       [200, appToken, true],
     ]);
-    await module.close();
     await lenient.stop();
   });
 
   it('reads an app token of a function once, at the start, and sends no refused call again', async () => {
     let asked = 0;
     const appToken = (): string => `wrong-${(asked += 1)}`;
-    const { banks, module } = await startModule({ ...simulator.moduleOptions(), appToken });
-    for (const _ of [1, 2]) await expect(banks.list()).rejects.toMatchObject({ status: 403 });
+    api = await startModule({ ...simulator.moduleOptions(), appToken });
+    for (const _ of [1, 2]) await expect(api.banks.list()).rejects.toMatchObject({ status: 403 });
     expect(simulator.apiRequests.map(({ headers }) => headers['service-app-token'])).toEqual(
       Array(2).fill('wrong-1'),
     );
     expect(asked).toBe(1);
-    await module.close();
   });
 
   it('names sendAppTokenWithBearer in the hint of a 400 to both', async () => {
     const strict = await startSimulator({ refuseBoth: true });
     const options = strict.moduleOptions({ authentication: 'oauth' });
-    const { banks, module } = await startModule({ ...options, sendAppTokenWithBearer: true });
-    await expect(banks.list()).rejects.toMatchObject({
+    api = await startModule({ ...options, sendAppTokenWithBearer: true });
+    await expect(api.banks.list()).rejects.toMatchObject({
       status: 400,
       hint: expect.stringContaining('sendAppTokenWithBearer (SERVICE_SEND_APP_TOKEN_WITH_BEARER) out'),
     });
-    await module.close();
     await strict.stop();
   });
 
-  it('gives the browser the app token and a token of the customer with OAuth credentials', async () => {
-    host = await startHost(
-      ServiceModule.forRoot(
-        simulator.moduleOptions({ environment: 'production', authentication: 'mtls', oauth: true }),
-      ),
-    );
-    const request = {
-      customer_id: 'c-1',
-      permissions: ['identity', 'identity', 'accounts'],
-      bank_identifier: 'b-1',
-    };
+  it.each<[string, SimulatorModeOptions, ServiceModuleOptions['linkSdk'], boolean, boolean]>([
+    ['without OAuth', { environment: 'sandbox' }, {}, true, false],
+    ['with it', { environment: 'production', authentication: 'mtls', oauth: true }, {}, true, true],
+    ['in its mode', { environment: 'sandbox', authentication: 'oauth' }, {}, true, true],
+    ['without includeAppToken', { authentication: 'oauth' }, { includeAppToken: false }, false, true],
+  ])('%s: what the browser gets', async (_, mode, linkSdk, hasAppToken, hasToken) => {
+    host = await startHost(ServiceModule.forRoot({ ...simulator.moduleOptions(mode), linkSdk }));
+    const permissions = ['identity', 'identity', 'accounts'];
+    const request = { customer_id: 'c-1', permissions, bank_identifier: 'b-1' };
     const { status, body } = await host.request('POST', '/link-session', request);
     expect(status).toBe(201);
-    const { access_token, ...rest } = body as { access_token: string };
-    expect(rest).toEqual({
-      app_token: simulator.appToken,
+    const { access_token, ...others } = body as { access_token?: string };
+    expect(others).toEqual({
+      ...(hasAppToken && { app_token: simulator.appToken }),
       customer_id: 'c-1',
       permissions: ['identity', 'accounts'],
       bank_identifier: 'b-1',
     });
-    expect(simulator.issuedFor(access_token)).toMatchObject({ scope: 'customer.c-1' });
-    expect(simulator.tokenRequests[0]?.form).toMatchObject({ scope: 'customer.c-1' });
+    const asked = simulator.tokenRequests.map(({ form }) => form?.scope);
+    expect(asked).toEqual(hasToken ? ['customer.c-1'] : []);
+    const issued = access_token && simulator.issuedFor(access_token)?.scope;
+    expect(issued).toBe(hasToken ? 'customer.c-1' : undefined);
   });
 
-  it('gives the browser the app token alone without OAuth, and the customer token alone where the option says so', async () => {
-    host = await startHost(ServiceModule.forRoot(simulator.moduleOptions({ environment: 'sandbox' })));
-    const request = { customer_id: 'c-1', permissions: ['identity'] };
-    expect((await host.request('POST', '/link-session', request)).body).toEqual({
-      app_token: simulator.appToken,
-      customer_id: 'c-1',
-      permissions: ['identity'],
-    });
-    await host.close();
-    const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
-    host = await startHost(ServiceModule.forRoot({ ...options, linkSdk: { includeAppToken: false } }));
-    expect((await host.request('POST', '/link-session', request)).body).toEqual({
-      access_token: expect.any(String),
-      customer_id: 'c-1',
-      permissions: ['identity'],
-    });
-  });
+  describe('resource paths', () => {
+    const { start, setVariables } = modulesOfBlock();
 
-  it('spells resource paths with a slash at the end where http.trailingSlash says so', async () => {
-    const options = simulator.moduleOptions({ environment: 'sandbox' });
-    host = await startHost(ServiceModule.forRoot({ ...options, http: { trailingSlash: true } }));
-    await host.request('GET', '/banks');
-    await host.request('POST', '/customers', { app_user_id: randomUUID() });
-    expect(simulator.apiRequests.map(({ path }) => path)).toEqual(['/banks/v1/', '/customers/v1/']);
-  });
-
-  it('spells the paths of those resources so that http.trailingSlash names', async () => {
-    const options = simulator.moduleOptions({ environment: 'sandbox' });
-    const before = { ...process.env };
-    const paths: string[] = [];
-    for (const [variable, trailingSlash] of [
-      ['banks', undefined],
-      [' customers , banks ', undefined],
-      ['true', ['banks']],
-      ['true', 'customers'],
-      ['true', []],
-    ] as const) {
-      process.env.SERVICE_HTTP_TRAILING_SLASH = variable;
-      host = await startHost(ServiceModule.forRoot({ ...options, http: { trailingSlash } }));
-      simulator.clearRequests();
-      await host.request('GET', '/banks');
-      await host.request('POST', '/customers', { app_user_id: randomUUID() });
-      paths.push(simulator.apiRequests.map(({ path }) => path).join(' '));
-      await host.close();
-    }
-    if (before.SERVICE_HTTP_TRAILING_SLASH === undefined) delete process.env.SERVICE_HTTP_TRAILING_SLASH;
-    expect(paths).toEqual([
-      '/banks/v1/ /customers/v1',
-      '/banks/v1/ /customers/v1/',
-      '/banks/v1/ /customers/v1',
-      '/banks/v1 /customers/v1/',
-      '/banks/v1 /customers/v1',
-    ]);
+    it.each([
+      [undefined, undefined, '/banks/v1 /customers/v1'],
+      [undefined, true, '/banks/v1/ /customers/v1/'],
+      ['banks', undefined, '/banks/v1/ /customers/v1'],
+      [' customers , banks ', undefined, '/banks/v1/ /customers/v1/'],
+      ['true', ['banks'], '/banks/v1/ /customers/v1'],
+      ['true', 'customers', '/banks/v1 /customers/v1/'],
+      ['true', [], '/banks/v1 /customers/v1'],
+    ] as const)(
+      'SERVICE_HTTP_TRAILING_SLASH %j, http.trailingSlash %j: %s',
+      async (variable, trailingSlash, paths) => {
+        if (variable !== undefined) setVariables({ SERVICE_HTTP_TRAILING_SLASH: variable });
+        const options = simulator.moduleOptions({ environment: 'sandbox' });
+        const module = await start({
+          imports: [ServiceModule.forRoot({ ...options, http: { trailingSlash } })],
+        });
+        await module.get(BanksService).list();
+        await module.get(CustomersService).create({ app_user_id: randomUUID() });
+        expect(simulator.apiRequests.map(({ path }) => path).join(' ')).toBe(paths);
+      },
+    );
   });
 
   it('makes one token request for thousands of callers at once', async () => {
-    host = await startHost(
-      ServiceModule.forRoot(simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' })),
-    );
-    const { ServiceAuthService } = await import('nestjs-service');
-    const auth = host.app.get(ServiceAuthService);
+    api = await startModule(simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' }));
+    const { auth } = api;
     const tokens = await Promise.all(Array.from({ length: scaled(1_000) }, () => auth.getApiToken()));
     expect(new Set(tokens.map(({ accessToken }) => accessToken)).size).toBe(1);
     expect(simulator.tokenRequests).toHaveLength(1);
@@ -342,13 +308,195 @@ describe('the modes', () => {
   });
 
   it('answers several revocations within a minute by one refresh each', async () => {
-    const { banks, module } = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+    api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+    const { banks } = api;
     await banks.list();
     for (let revocation = 1; revocation <= 3; revocation++) {
       simulator.revokeTokens();
       await Promise.all(Array.from({ length: 20 }, () => banks.list()));
       expect(simulator.tokenRequests).toHaveLength(1 + revocation);
     }
-    await module.close();
+  });
+});
+
+describe('User-Agent', () => {
+  const manifest = readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8');
+  const OWN = `nestjs-service/${(JSON.parse(manifest) as { version: string }).version}`;
+  const { start, setVariables } = modulesOfBlock();
+
+  const options = () => simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
+  const sent = () =>
+    simulator.requests.map(({ method, path, headers }) => [method, path, headers['user-agent']]);
+
+  it('goes to the token endpoint and with each attempt of a call', async () => {
+    api = await startModule(options());
+    simulator.fail({ path: '/banks/v1', fault: { status: 503, headers: { 'retry-after': '0' } } });
+    simulator.fail({ path: '/banks/v1', fault: { status: 401 } });
+    await api.banks.list();
+    expect(sent()).toEqual([
+      ['POST', '/oauth2/token', OWN],
+      ['GET', '/banks/v1', OWN],
+      ['GET', '/banks/v1', OWN],
+      ['POST', '/oauth2/token', OWN],
+      ['GET', '/banks/v1', OWN],
+    ]);
+  });
+
+  it("follows the application's own, from code or from its variable, in the start-up check too", async () => {
+    const inCode = { ...options(), startupCheck: 'fail' as const };
+    for (const own of ['acme-banking/2.1 (team@acme.example; (eu) \\(1\\))', 'acme']) {
+      setVariables({ SERVICE_HTTP_USER_AGENT: ` ${own} ` });
+      await start({ imports: [ServiceModule.forRoot(inCode)] });
+      await start({ imports: [ServiceModule.forRoot({ ...inCode, http: { userAgent: own } })] });
+      expect(sent()).toHaveLength(4);
+      expect(new Set(sent().map(([, , agent]) => agent))).toEqual(new Set([`${own} ${OWN}`]));
+      simulator.clearRequests();
+    }
+  });
+
+  it("is the call's own where that has one", async () => {
+    api = await startModule({ ...options(), http: { userAgent: 'acme/1' } });
+    const { banks, http } = api;
+    await banks.list({ headers: { 'User-Agent': 'job/7' } });
+    await http.axiosRef.get('/banks/v1', { headers: { 'user-agent': 'job/8' } });
+    http.axiosRef.defaults.headers.common['User-Agent'] = 'job/9';
+    await http.get('/banks/v1');
+    expect(sent().map(([, , agent]) => agent)).toEqual([`acme/1 ${OWN}`, 'job/7', 'job/8', 'job/9']);
+  });
+
+  it.each(['oauth', 'mtls'] as const)(
+    'beside the 403 page of a firewall, %s: the hint names one, and the start-up check does',
+    async (authentication) => {
+      const fault = { status: 403, body: '<html>Denied</html>', headers: { 'content-type': 'text/html' } };
+      simulator.fail({ path: '/banks/v1', times: 9, fault });
+      const given = simulator.moduleOptions({ environment: 'production', authentication });
+      api = await startModule(given);
+      const message = expect.stringMatching(/a proxy or firewall before it/);
+      expect(await rejection(api.banks.list())).toMatchObject({
+        message,
+        hint: expect.stringMatching(/firewall.*ask who runs it.*tls\.certificate/),
+      });
+      const error = await rejection(startModule({ ...given, startupCheck: 'fail' }));
+      expect(error).toMatchObject({ faults: [{ option: expect.stringMatching(/^urls\./), message }] });
+    },
+  );
+
+  it.each([
+    ...['acme/2.1\r\nX-Injected: 1', 'acme/2.1\n', 'acme, Inc.', '(only a comment)', 'acme/2/1', 'bänk/1'],
+    ...['', ' ', 7, 'a'.repeat(257)],
+  ])('what is none is refused at start: row %#', async (userAgent) => {
+    const error = await rejection(startModule({ ...options(), http: { userAgent: userAgent as string } }));
+    expect(error).toBeInstanceOf(ServiceConfigurationError);
+    expect((error as ServiceConfigurationError).faults).toEqual([
+      {
+        option: 'http.userAgent',
+        variable: 'SERVICE_HTTP_USER_AGENT',
+        message: expect.stringMatching(/^must be product tokens .* RFC 9110, 10\.1\.5/),
+      },
+    ]);
+  });
+});
+
+describe('http.requestId', () => {
+  const logger = new CollectingLogger();
+  const idsAt = (header = 'x-correlation-id') => simulator.apiRequests.map(({ headers }) => headers[header]);
+  const options = () => simulator.moduleOptions({ authentication: 'oauth' });
+  const start = async (requestId: () => string | undefined, http = {}) =>
+    (api = await startModule({ ...options(), http: { requestId, ...http } }, logger));
+
+  it('is the same for all attempts, and another for the next call', async () => {
+    let count = 0;
+    const { banks, customers } = await start(() => `r-${(count += 1)}`);
+    simulator.fail({ path: /banks/, fault: { status: 503 } });
+    simulator.fail({ path: /banks/, fault: { status: 401 } });
+    await banks.list();
+    await customers.create({ app_user_id: randomUUID() });
+    expect(idsAt()).toEqual(['r-1', 'r-1', 'r-1', 'r-2']);
+    expect(simulator.tokenRequests.every(({ headers }) => !('x-correlation-id' in headers))).toBe(true);
+  });
+
+  it("is of the caller's context, also where many wait for one token", async () => {
+    const context = new AsyncLocalStorage<string>();
+    const { http } = await start(() => context.getStore());
+    await Promise.all(
+      ['a', 'b', 'c'].map((id) => context.run(id, () => http.get(`/${id}/v1`).catch(() => 0))),
+    );
+    const sent = simulator.apiRequests.map(
+      ({ path, headers }) => `${path} ${String(headers['x-correlation-id'])}`,
+    );
+    expect(sent.sort()).toEqual(['/a/v1 a', '/b/v1 b', '/c/v1 c']);
+  });
+
+  it("goes in http.correlationIdHeader; a header of the call's own is sent instead", async () => {
+    const { banks } = await start(() => 'made', { correlationIdHeader: 'X-Request-ID' });
+    await banks.list();
+    await banks.list({ headers: { 'X-REQUEST-ID': 'own' } });
+    expect(idsAt('x-request-id')).toEqual(['made', 'own']);
+  });
+
+  it('is the correlationId of errors where the answer has none, or there is no answer', async () => {
+    const { auth, banks, customers } = await start(() => 'made-1');
+    const failure = (headers = {}) => ({ path: /banks/, fault: { status: 404, headers } });
+    simulator.fail(failure());
+    expect(await rejection(banks.list())).toMatchObject({ correlationId: 'made-1' });
+    simulator.fail(failure({ 'x-correlation-id': 'of-the-service' }));
+    expect(await rejection(banks.list())).toMatchObject({ correlationId: 'of-the-service' });
+    simulator.fail({ path: /banks/, fault: { status: 302, headers: { location: '/x' } } });
+    expect(await rejection(banks.list())).toMatchObject({ kind: 'redirect', correlationId: 'made-1' });
+    simulator.fail({ path: /customers/, times: 2, fault: 'reset' });
+    const create = (headers = {}) => rejection(customers.create({ app_user_id: 'u' }, { headers }));
+    expect(await create()).toMatchObject({ kind: 'reset', outcomeUnknown: true, correlationId: 'made-1' });
+    const { accessToken } = await auth.getApiToken();
+    const error = await create({ 'x-correlation-id': `own ${accessToken}` });
+    expect(error).toMatchObject({ correlationId: expect.stringMatching(/^\[not shown: /) });
+  });
+
+  it('is in the line that the filter logs', async () => {
+    const http = { requestId: () => 'made-2' };
+    host = await startHost(ServiceModule.forRoot({ ...options(), http }), 'express', logger);
+    simulator.fail({ path: /customers/, fault: 'reset' });
+    await host.request('POST', '/customers', { app_user_id: randomUUID() });
+    const line = /^502: connection_reset: .*; it may have been carried out; correlation id made-2$/;
+    expect(logger.lines).toContainEqual(expect.stringMatching(line));
+  });
+
+  it('is in the log line of an attempt that another follows, or the id of its answer', async () => {
+    const { auth, banks } = await start(() => 'made-3');
+    const { accessToken } = await auth.getApiToken();
+    const answered = { 'x-correlation-id': `of-the-service ${accessToken}` };
+    const before = logger.lines.length;
+    simulator.fail({ path: /banks/, fault: { status: 503, headers: { 'x-request-id': 'svc-1' } } });
+    simulator.fail({ path: /banks/, fault: 'reset-after-headers' });
+    await banks.list();
+    simulator.fail({ path: /banks/, fault: { status: 503, headers: answered } });
+    await banks.list();
+    expect(logger.lines.slice(before).filter((line) => /another/.test(String(line)))).toEqual([
+      'GET /banks/v1: 503, correlation id svc-1; another attempt follows',
+      'GET /banks/v1: reset, correlation id made-3; another attempt follows',
+      expect.stringMatching(/^GET \/banks\/v1: 503, correlation id \[not shown: [^\]]+\]; another/),
+    ]);
+  });
+
+  const fail = () => {
+    throw new Error('private');
+  };
+  it.each<[string, () => unknown]>([
+    ['an error that it throws', fail],
+    ['a line break', () => 'a\r\nx-evil: 1'],
+    ['an empty text', () => ''],
+    ['too much', () => 'x'.repeat(129)],
+    ['a number', () => 7],
+    ['nothing, outside of a request', () => undefined],
+    ['a promise that rejects', () => Promise.reject(new Error('private'))],
+  ])('with %s, the call is sent without an id', async (_, requestId) => {
+    const { banks, customers } = await start(requestId as () => string);
+    await Promise.all([banks.list(), customers.create({ app_user_id: randomUUID() })]);
+    expect(idsAt()).toEqual([undefined, undefined]);
+  });
+
+  it('has to be a function', async () => {
+    const error = await rejection(startModule({ ...options(), http: { requestId: 'r-1' as never } }));
+    expect(error).toBeInstanceOf(ServiceConfigurationError);
+    expect(error).toMatchObject({ faults: [{ option: 'http.requestId', message: 'must be a function' }] });
   });
 });
