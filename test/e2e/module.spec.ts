@@ -1,17 +1,27 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import {
   Inject,
   Injectable,
+  Logger,
   Module,
   type DynamicModule,
-  type ModuleMetadata,
+  type OnModuleInit,
   type Type,
 } from '@nestjs/common';
 import { ConfigModule, registerAs } from '@nestjs/config';
+import { LazyModuleLoader, ModulesContainer } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { get } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 import {
   BanksService,
+  createServiceClient,
   CustomersService,
+  getServiceOptionsToken,
   getServiceToken,
   InjectService,
   LinkSdkService,
@@ -21,45 +31,70 @@ import {
   ServiceConfigurationError,
   ServiceHttpService,
   ServiceModule,
+  ServiceStartupError,
   type ServiceModuleOptions,
   type ServiceOptionsFactory,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { CollectingLogger } from '../helpers/secret-scan.js';
-import { modulesOfBlock, startModule } from '../helpers/start-module.js';
+import { type Service } from '../../lib/engine/create-service.js';
+import { SERVICE } from '../../lib/module/definition.js';
+import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
 import { startSimulator } from '../helpers/simulators.js';
+import { modulesOfBlock, rejection } from '../helpers/start-module.js';
+import { TimerCount } from '../helpers/timer-count.js';
+
+let simulator: ServiceSimulator;
+/** Another service, with certificates of its own. */
+let other: ServiceSimulator;
+let folder: string;
+const { start, setVariables } = modulesOfBlock();
+
+beforeAll(async () => {
+  [simulator, other] = await Promise.all([startSimulator(), ServiceSimulator.start()]);
+  folder = await mkdtemp(join(tmpdir(), 'module-'));
+});
+afterEach(() => {
+  for (const each of [simulator, other]) {
+    each.clearFaults();
+    each.clearRequests();
+  }
+});
+afterAll(async () => {
+  await Promise.all([simulator.stop(), other.stop(), rm(folder, { recursive: true })]);
+});
+
+const mtls = { environment: 'production', authentication: 'mtls' } as const;
+const facesOf = ({ requests }: ServiceSimulator) => requests.map(({ face }) => face);
+
+/** mTLS with its certificate and key in files, which are followed. */
+async function fileOptions() {
+  const { tls, ...options } = simulator.moduleOptions(mtls);
+  const [certificate, privateKey] = ['tls.crt', 'tls.key'].map((name) => ({ file: join(folder, name) }));
+  await writeFile(certificate.file, tls.certificate as string);
+  await writeFile(privateKey.file, tls.privateKey as string);
+  return { ...options, tls: { ...tls, certificate, privateKey } };
+}
+
+/** Beside real timers, counts those that run. */
+async function withTimerCount(test: (timers: TimerCount) => Promise<void>): Promise<void> {
+  const timers = new TimerCount();
+  try {
+    await test(timers);
+  } finally {
+    timers.restore();
+  }
+}
 
 describe('ServiceModule', () => {
-  let simulator: ServiceSimulator;
-  const { start, setVariables } = modulesOfBlock();
-
-  beforeAll(async () => {
-    simulator = await startSimulator();
-  });
-  afterEach(() => simulator.clearRequests());
-  afterAll(() => simulator.stop());
-
-  const failure = async (
-    imports: NonNullable<ModuleMetadata['imports']>,
-  ): Promise<ServiceConfigurationError> => {
-    const error: unknown = await start({ imports }).catch((reason: unknown) => reason);
-    if (error instanceof ServiceConfigurationError) return error;
-    throw new Error(`not a configuration error: ${inspect(error)}`);
-  };
-
   it('is configured by SERVICE_* variables, with and without ConfigModule.forRoot()', async () => {
-    setVariables(simulator.env({ environment: 'production', authentication: 'mtls', oauth: true }));
-    for (const imports of [
-      [ConfigModule.forRoot({ ignoreEnvFile: true }), ServiceModule.forRoot()],
-      [ServiceModule.forRoot()],
-    ]) {
-      const module = await start({ imports });
+    setVariables(simulator.env({ ...mtls, oauth: true }));
+    for (const beside of [[ConfigModule.forRoot({ ignoreEnvFile: true })], []]) {
+      const module = await start({ imports: [...beside, ServiceModule.forRoot()] });
       expect(await module.get(BanksService).list()).toBeDefined();
-      expect(module.get(ServiceAuthService).certificate?.fingerprint256).toBe(
-        simulator.application.fingerprint256,
-      );
+      const { certificate } = module.get(ServiceAuthService);
+      expect(certificate?.fingerprint256).toBe(simulator.application.fingerprint256);
     }
-    expect(simulator.requests.map(({ face }) => face)).toEqual(['base', 'base']);
+    expect(facesOf(simulator)).toEqual(['base', 'base']);
   });
 
   it('takes explicit options first, then the namespace, then the variables, key by key', async () => {
@@ -69,32 +104,23 @@ describe('ServiceModule', () => {
       SERVICE_SANDBOX_URL: urls.sandboxUrl as string,
       SERVICE_TLS_CHAIN: tls.chain,
     });
-    const namespace = registerAs('service', () => ({
+    const own = registerAs('service', () => ({
       appToken: 'from-namespace',
       urls: { sandboxUrl: 'https://x.invalid' },
     }));
-    const module = await start({
-      imports: [
-        ConfigModule.forRoot({ ignoreEnvFile: true, isGlobal: true, load: [namespace] }),
-        ServiceModule.forRoot({ urls: { sandboxUrl: urls.sandboxUrl }, appToken: undefined }),
-      ],
-    });
-    await module
-      .get(BanksService)
-      .list()
-      .catch(() => undefined);
-    expect(simulator.requests[0]?.headers['service-app-token']).toBe('from-namespace');
-    await module.close();
-    simulator.clearRequests();
-
-    const explicit = await start({
-      imports: [
-        ConfigModule.forRoot({ ignoreEnvFile: true, isGlobal: true, load: [serviceConfig] }),
-        ServiceModule.forRoot({ appToken }),
-      ],
-    });
-    await explicit.get(BanksService).list();
-    expect(simulator.requests[0]?.headers['service-app-token']).toBe(appToken);
+    const { sandboxUrl } = urls;
+    for (const [namespace, options, sent] of [
+      [own, { urls: { sandboxUrl }, appToken: undefined }, 'from-namespace'],
+      [serviceConfig, { appToken }, appToken],
+    ] as const) {
+      const config = ConfigModule.forRoot({ ignoreEnvFile: true, isGlobal: true, load: [namespace] });
+      const module = await start({ imports: [config, ServiceModule.forRoot(options)] });
+      await module
+        .get(BanksService)
+        .list()
+        .catch(() => undefined);
+      expect(simulator.requests.at(-1)?.headers['service-app-token']).toBe(sent);
+    }
   });
 
   it('takes options from useFactory with inject and extraProviders, useClass and useExisting', async () => {
@@ -120,25 +146,30 @@ describe('ServiceModule', () => {
     expect(simulator.requests).toHaveLength(3);
   });
 
-  it('says what is wrong with a factory', async () => {
+  it('says what is wrong with a factory, or with a name', async () => {
     for (const options of [{}, { useFactory: 5 }, undefined, null]) {
       expect(() => ServiceModule.forRootAsync(options as never)).toThrow(ServiceConfigurationError);
     }
     expect(() => ServiceModule.forRoot(null as never)).toThrow(ServiceConfigurationError);
-    const returnsNothing = ServiceModule.forRootAsync({ useFactory: () => undefined as never });
-    expect((await failure([returnsNothing])).message).toMatch(/factory returned no object/);
-    const throws = ServiceModule.forRootAsync({
-      useFactory: () => {
-        throw new Error('the vault is sealed');
-      },
-    });
-    await expect(start({ imports: [throws] })).rejects.toThrow('the vault is sealed');
+    expect(() => ServiceModule.forRoot({ name: 'a b' })).toThrow(/must begin with a letter/);
+    const returning = (useFactory: () => never) =>
+      start({ imports: [ServiceModule.forRootAsync({ useFactory })] });
+    await expect(returning(() => undefined as never)).rejects.toThrow(/factory returned no object/);
+    const sealed = () => {
+      throw new Error('the vault is sealed');
+    };
+    await expect(returning(sealed)).rejects.toThrow('the vault is sealed');
   });
 
-  it('says that ConfigModule may be missing where no variable is set', async () => {
-    expect((await failure([ServiceModule.forRoot()])).message).toMatch(
-      /no SERVICE_\* variable.*ConfigModule\.forRoot\(\)/,
-    );
+  it('throws a ServiceCertificateError where all faults are about certificates', async () => {
+    const options = simulator.moduleOptions({ environment: 'production' });
+    const given = { ...options, tls: { ...options.tls, chain: 'garbage' } };
+    const error = await rejection(start({ imports: [ServiceModule.forRoot(given)] }));
+    expect(error).toBeInstanceOf(ServiceCertificateError);
+    expect(error).toMatchObject({
+      code: 'invalid_certificate',
+      faults: [{ option: 'tls.chain', variable: 'SERVICE_TLS_CHAIN' }],
+    });
   });
 
   it('is global only with isGlobal', async () => {
@@ -148,17 +179,16 @@ describe('ServiceModule', () => {
     }
     @Module({ providers: [Feature] })
     class FeatureModule {}
-    const options = simulator.moduleOptions({ environment: 'sandbox' });
-    const module = await start({
-      imports: [ServiceModule.forRoot({ ...options, isGlobal: true }), FeatureModule],
-    });
+    const startWith = (isGlobal: boolean) => {
+      const options = { ...simulator.moduleOptions({ environment: 'sandbox' }), isGlobal };
+      return start({ imports: [ServiceModule.forRoot(options), FeatureModule] });
+    };
+    const module = await startWith(true);
     expect(module.get(Feature, { strict: false }).banks).toBeInstanceOf(BanksService);
-    await expect(start({ imports: [ServiceModule.forRoot(options), FeatureModule] })).rejects.toThrow(
-      /BanksService/,
-    );
+    await expect(startWith(false)).rejects.toThrow(/BanksService/);
   });
 
-  it('separates named modules, each with its own variables', async () => {
+  it('of a name is another one, with its own variables', async () => {
     @Injectable()
     class Feature {
       constructor(
@@ -166,144 +196,295 @@ describe('ServiceModule', () => {
         @InjectService(BanksService) readonly banks: BanksService,
       ) {}
     }
-    const other = await ServiceSimulator.start();
-    try {
-      setVariables(simulator.env({ environment: 'sandbox' }));
-      setVariables(
-        other.env({ environment: 'sandbox', authentication: 'oauth', clientCertificate: false, name: 'ksa' }),
+    setVariables(simulator.env({ environment: 'sandbox' }));
+    setVariables(
+      other.env({ environment: 'sandbox', authentication: 'oauth', clientCertificate: false, name: 'ksa' }),
+    );
+    const module = await start({
+      imports: [ServiceModule.forRoot(), ServiceModule.forRoot({ name: 'ksa' })],
+      providers: [Feature],
+    });
+    const { ksa, banks } = module.get(Feature);
+    await banks.list();
+    await ksa.list();
+    expect(facesOf(simulator)).toEqual(['sandbox']);
+    expect(facesOf(other)).toEqual(['token', 'sandbox']);
+    expect(module.get(getServiceToken(BanksService, 'ksa'))).toBe(ksa);
+    for (const type of [
+      BanksService,
+      CustomersService,
+      LinkSdkService,
+      ServiceHttpService,
+      ServiceAuthService,
+    ] as Type[]) {
+      expect(module.get(getServiceToken(type, 'ksa'))).not.toBe(module.get(type));
+    }
+  });
+
+  it.each(['forRoot', 'forRootAsync'] as const)(
+    'by %s prints one line, and shows nothing secret there or in any provider that is printed',
+    async (method) => {
+      const logger = new CollectingLogger();
+      const options = simulator.moduleOptions({ ...mtls, oauth: true });
+      const mine =
+        method === 'forRoot'
+          ? ServiceModule.forRoot(options)
+          : ServiceModule.forRootAsync({ useFactory: async () => options });
+      const app = await start({ imports: [mine] }, logger);
+      const lines = logger.linesOf('ServiceModule');
+      expect(lines).toEqual([
+        expect.stringMatching(/^production, mtls: calls go to https:.*days left; tokens from/),
+      ]);
+      await app.get(LinkSdkService).connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
+      await app.get(BanksService).list();
+      const { accessToken } = await app.get(ServiceAuthService).getCustomerToken('c-1');
+      const secrets = {
+        accessToken,
+        appToken: options.appToken,
+        clientSecret: simulator.clientSecret,
+        privateKey: options.tls.privateKey as string,
+      };
+      const container = app.get(ModulesContainer);
+      const mineInIt = [...container.values()].filter(({ metatype }) => metatype === ServiceModule);
+      const instances = mineInIt.flatMap(({ providers }) =>
+        [...providers.values()].map(({ instance }) => instance),
       );
-      const module = await start({
-        imports: [ServiceModule.forRoot(), ServiceModule.forRoot({ name: 'ksa' })],
-        providers: [Feature],
-      });
-      const feature = module.get(Feature);
-      expect(feature.ksa).not.toBe(feature.banks);
-      expect(module.get(getServiceToken(BanksService, 'ksa'))).toBe(feature.ksa);
-      await feature.banks.list();
-      await feature.ksa.list();
-      expect(simulator.requests.map(({ face }) => face)).toEqual(['sandbox']);
-      expect(other.requests.map(({ face }) => face)).toEqual(['token', 'sandbox']);
-      for (const type of [
-        CustomersService,
-        LinkSdkService,
-        ServiceHttpService,
-        ServiceAuthService,
-      ] as Type[]) {
-        expect(module.get(getServiceToken(type, 'ksa'))).not.toBe(module.get(type));
+      expect(instances.length).toBeGreaterThan(10);
+      for (const printed of [container, ...instances]) {
+        const text = inspect(printed, { depth: 12, showHidden: true });
+        expect(secretsIn(lines.join() + text, secrets)).toEqual([]);
       }
-    } finally {
-      await other.stop();
-    }
-  });
-
-  it('refuses a name that cannot be part of the name of a variable', () => {
-    for (const name of ['', '--', '1x', 'a b', 'ü'])
-      expect(() => ServiceModule.forRoot({ name })).toThrow(/name/);
-  });
-
-  it('reports faults of options, variables and certificates together', async () => {
-    setVariables({ SERVICE_APP_TOKEN: 'x', SERVICE_APP_TOKEN_FILE: '/x', SERVICE_HTTP_TIMEOUT: '30s' });
-    const { urls, tls } = simulator.moduleOptions({ environment: 'production' });
-    const { faults, message } = await failure([
-      ServiceModule.forRoot({
-        environment: 'production',
-        urls,
-        tls: { ...tls, privateKey: 'garbage' },
-        oauth: { clientId: 'no-uuid' },
-      }),
-    ]);
-    expect(faults.map(({ option }) => option).sort()).toEqual([
-      'appToken',
-      'http.timeout',
-      'oauth.clientId',
-      'oauth.clientSecret',
-      'tls.privateKey',
-    ]);
-    for (const { option, variable } of faults) {
-      expect(message).toContain(`${option} (${variable})`);
-    }
-  });
-
-  it('throws a ServiceCertificateError where all faults are about certificates', async () => {
-    const options = simulator.moduleOptions({ environment: 'production' });
-    const error = await failure([
-      ServiceModule.forRoot({ ...options, tls: { ...options.tls, chain: 'garbage' } }),
-    ]);
-    expect(error).toBeInstanceOf(ServiceCertificateError);
-    expect(error).toMatchObject({
-      code: 'invalid_certificate',
-      faults: [{ option: 'tls.chain', variable: 'SERVICE_TLS_CHAIN' }],
-    });
-  });
-
-  it('shows no secret in any provider that is printed', async () => {
-    const options = simulator.moduleOptions({
-      environment: 'production',
-      authentication: 'mtls',
-      oauth: true,
-    });
-    const module = await start({ imports: [ServiceModule.forRoot(options)] });
-    await module.get(LinkSdkService).connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
-    await module.get(BanksService).list();
-    const { accessToken } = await module.get(ServiceAuthService).getCustomerToken('c-1');
-    const container = (
-      module as unknown as {
-        container: {
-          getModules(): Map<string, { providers: Map<unknown, { instance: unknown }>; metatype: Type }>;
-        };
-      }
-    ).container;
-    const secrets = [
-      options.appToken,
-      simulator.clientSecret,
-      accessToken,
-      (options.tls.privateKey as string).split('\n')[1],
-    ];
-    let looked = 0;
-    for (const { metatype, providers } of container.getModules().values()) {
-      if (metatype !== ServiceModule) continue;
-      for (const { instance } of providers.values()) {
-        looked += 1;
-        const printed = inspect(instance, { depth: 12, showHidden: true });
-        for (const secret of secrets) expect(printed).not.toContain(secret);
-      }
-    }
-    expect(looked).toBeGreaterThan(10);
-  });
+    },
+  );
 
   it('logs once that {oauth_base_url} will be deprecated, where calls go there', async () => {
-    for (const [oauthBaseUrl, times] of [
-      [true, 1],
-      [false, 0],
-    ] as const) {
+    for (const oauthBaseUrl of [true, false]) {
       const logger = new CollectingLogger();
       const options = simulator.moduleOptions({ authentication: 'oauth', oauthBaseUrl });
-      const { module, banks } = await startModule(options, logger);
-      await banks.list();
-      await banks.list();
-      expect(logger.lines.filter((line) => /deprecated/.test(String(line)))).toHaveLength(times);
-      await module.close();
+      const module = await start({ imports: [ServiceModule.forRoot(options)] }, logger);
+      await module.get(BanksService).list();
+      const said = logger.lines.filter((line) => /deprecated/.test(String(line)));
+      expect(said).toHaveLength(oauthBaseUrl ? 1 : 0);
     }
   });
 
   it('gives other clients the same mTLS identity', async () => {
-    const module = await start({
-      imports: [
-        ServiceModule.forRoot(simulator.moduleOptions({ environment: 'production', authentication: 'mtls' })),
-      ],
-    });
-    const auth = module.get(ServiceAuthService);
-    const { get } = await import('node:https');
-    const status = await new Promise<number | undefined>((resolve, reject) => {
-      get(
-        `${simulator.urls.baseUrl}/banks/v1`,
-        { agent: auth.httpsAgent, headers: { 'service-app-token': simulator.appToken } },
-        (response) => {
-          response.resume().on('end', () => resolve(response.statusCode));
-        },
-      ).on('error', reject);
+    const module = await start({ imports: [ServiceModule.forRoot(simulator.moduleOptions(mtls))] });
+    const { httpsAgent: agent } = module.get(ServiceAuthService);
+    const headers = { 'service-app-token': simulator.appToken };
+    const status = await new Promise((resolve, reject) => {
+      get(`${simulator.urls.baseUrl}/banks/v1`, { agent, headers }, (response) => {
+        response.resume().on('end', () => resolve(response.statusCode));
+      }).on('error', reject);
     });
     expect(status).toBe(200);
     expect(simulator.requests[0]?.certificateSubject).toEqual(simulator.application.subject);
+  });
+});
+
+describe("Nest's overrideProvider", () => {
+  @Injectable()
+  class Vault {
+    read(): never {
+      throw new Error('The vault was asked');
+    }
+  }
+  @Module({
+    imports: [
+      ServiceModule.forRoot(),
+      ServiceModule.forRootAsync({
+        name: 'ksa',
+        extraProviders: [Vault],
+        inject: [Vault],
+        useFactory: (vault: Vault) => vault.read(),
+      }),
+    ],
+  })
+  class AppModule {}
+
+  it('gives each module the options of a test, and its factory is not called', async () => {
+    const module = await Test.createTestingModule({ imports: [AppModule] })
+      .overrideProvider(getServiceOptionsToken())
+      .useValue(simulator.moduleOptions())
+      .overrideProvider(getServiceOptionsToken('ksa'))
+      .useFactory({ factory: () => other.moduleOptions({ environment: 'sandbox' }) })
+      .compile();
+    await module.get(BanksService).list();
+    await module.get<BanksService>(getServiceToken(BanksService, 'ksa'), { strict: false }).list();
+    await module.get(BanksService).list();
+    expect(facesOf(simulator)).toEqual(['base', 'base']);
+    expect(facesOf(other)).toEqual(['sandbox']);
+    await module.close();
+  });
+
+  it('of a service alone fails, and the first sentence says what a test needs', async () => {
+    const compiling = Test.createTestingModule({ imports: [ServiceModule.forRoot()] })
+      .overrideProvider(BanksService)
+      .useValue({ list: () => [] })
+      .compile();
+    await expect(compiling).rejects.toThrow(
+      /^ServiceModule found no SERVICE_\* variable; a test needs none with stubService\(builder\)/,
+    );
+  });
+});
+
+describe('createServiceClient', () => {
+  const logger = new CollectingLogger();
+  beforeAll(() => Logger.overrideLogger(logger));
+  afterAll(() => Logger.overrideLogger(false));
+
+  it('makes clients with tokens, connections and certificates of their own, without Nest', async () => {
+    const services = [simulator, other];
+    const clients = await Promise.all(
+      services.map((of) => createServiceClient(of.moduleOptions({ environment: 'production', oauth: true }))),
+    );
+    for (const [index, of] of services.entries()) {
+      const client = clients[index];
+      expect(await client.banks.list()).toHaveLength(10);
+      await client.customers.create({ app_user_id: randomUUID() });
+      await client.http.get('/banks/v1');
+      const parameters = await client.sdk.sessionParameters({ customer_id: 'c-1' });
+      expect(Object.keys(parameters)).toEqual(['app_token', 'access_token', 'customer_id']);
+      const { fingerprint256 } = of.application;
+      expect(client.auth.certificate?.fingerprint256).toBe(fingerprint256);
+      const sent = of.apiRequests.map(({ certificateFingerprint256 }) => certificateFingerprint256);
+      expect(sent).toEqual(Array(3).fill(fingerprint256));
+      expect(of.tokenRequests).toHaveLength(1);
+    }
+    const [a, b] = clients;
+    expect(a.auth.httpsAgent).not.toBe(b.auth.httpsAgent);
+    expect(Object.keys(a).sort()).toEqual(['auth', 'banks', 'close', 'customers', 'http', 'sdk']);
+    expect(logger.linesOf('ServiceClient')[0]).toMatch(/^production, mtls: calls go to/);
+    await Promise.all(clients.map(({ close }) => close()));
+  });
+
+  it('reads no variable, and names none in its errors', async () => {
+    setVariables({ SERVICE_APP_TOKEN: 'of-another' });
+    const { appToken: _, ...options } = simulator.moduleOptions({ environment: 'sandbox' });
+    const error = (await rejection(createServiceClient(options))) as ServiceConfigurationError;
+    expect(error).toBeInstanceOf(ServiceConfigurationError);
+    expect(error.message).toMatch(
+      /^The options of createServiceClient\(\) are not usable:\n {2}- appToken: is missing/,
+    );
+    expect(error.message).not.toMatch(/SERVICE_|ConfigModule/);
+    await expect(createServiceClient(undefined as never)).rejects.toThrow(/takes an object of options/);
+  });
+
+  it('checks options as the module does, certificates and the start-up check too', async () => {
+    const options = simulator.moduleOptions({ environment: 'production' });
+    const tls = { ...options.tls, privateKey: other.application.privateKey };
+    expect(await rejection(createServiceClient({ ...options, tls }))).toBeInstanceOf(ServiceCertificateError);
+    await expect(createServiceClient({ ...options, name: 'ksa' } as never)).rejects.toThrow(
+      /name: is not an option/,
+    );
+    await withTimerCount(async (timers) => {
+      const before = timers.running;
+      const wrong: ServiceModuleOptions = { ...options, appToken: 'wrong', startupCheck: 'fail' };
+      expect(await rejection(createServiceClient(wrong))).toBeInstanceOf(ServiceStartupError);
+      expect(timers.running).toBe(before);
+    });
+    simulator.clearRequests();
+    const client = await createServiceClient({ ...options, startupCheck: 'fail' });
+    expect(simulator.apiRequests).toHaveLength(1);
+    await client.close();
+  });
+
+  it('follows its files, and leaves nothing after close(), which gives running calls their time', async () => {
+    await withTimerCount(async (timers) => {
+      const before = timers.running;
+      const options = await fileOptions();
+      const client = await createServiceClient({ ...options, http: { shutdownTimeout: 200, retries: 0 } });
+      const renewed = await simulator.issueCertificate();
+      await writeFile(options.tls.certificate.file, renewed.certificate);
+      await writeFile(options.tls.privateKey.file, renewed.privateKey);
+      expect(await client.auth.reloadCertificate()).toBe(true);
+      await client.banks.list();
+      expect(simulator.apiRequests[0].certificateFingerprint256).toBe(renewed.fingerprint256);
+      simulator.fail({ path: '/slow', fault: { delayMs: 100 } });
+      simulator.fail({ path: '/hangs', fault: 'hang' });
+      const slow = rejection(client.http.get('/slow'));
+      const hangs = rejection(client.http.get('/hangs'));
+      for (const path of ['/slow', '/hangs'])
+        await simulator.waitForRequest((request) => request.path === path);
+      await client.close();
+      expect(await slow).toMatchObject({ status: 404 });
+      expect(await hangs).toMatchObject({ kind: 'closed' });
+      expect(await rejection(client.banks.list())).toMatchObject({ kind: 'closed' });
+      expect(timers.running).toBe(before);
+    });
+  });
+});
+
+describe('The start of a ServiceModule', () => {
+  it.each<[string, (serviceModule: DynamicModule) => Type]>([
+    [
+      'in another provider',
+      (serviceModule) => {
+        @Injectable()
+        class Feature {
+          constructor(@Inject(BanksService) _banks: BanksService) {
+            throw new Error('the host fails');
+          }
+        }
+        @Module({ imports: [serviceModule], providers: [Feature] })
+        class FeatureModule {}
+        return FeatureModule;
+      },
+    ],
+    [
+      "in another module's onModuleInit",
+      (serviceModule) => {
+        @Module({ imports: [serviceModule] })
+        class FeatureModule implements OnModuleInit {
+          onModuleInit(): void {
+            throw new Error('the host fails');
+          }
+        }
+        return FeatureModule;
+      },
+    ],
+  ])('leaves nothing behind where the host fails %s', async (_, make) => {
+    const logger = new CollectingLogger();
+    await withTimerCount(async (timers) => {
+      const module = make(ServiceModule.forRoot(await fileOptions()));
+      await expect(start({ imports: [module] }, logger)).rejects.toThrow('the host fails');
+      expect(timers.running).toBe(0);
+    });
+    expect(logger.lines.join('\n')).not.toMatch(/certificate/);
+  });
+
+  it('comes once the application has started: its files are followed from then on, until it ends', async () => {
+    await withTimerCount(async (timers) => {
+      const builder = Test.createTestingModule({ imports: [ServiceModule.forRoot(await fileOptions())] });
+      const module = await builder.setLogger(new CollectingLogger()).compile();
+      expect(timers.running).toBe(0);
+      await module.init();
+      expect(timers.running).toBeGreaterThan(0);
+      await module.close();
+      expect(timers.running).toBe(0);
+    });
+  });
+
+  it('does not come for a lazily loaded module: from its first call on its files are followed', async () => {
+    const app = await start({});
+    const options = { ...(await fileOptions()), startupCheck: 'fail' as const };
+    // Only these: connections and files are real.
+    jest.useFakeTimers({
+      doNotFake: ['Date', 'performance', 'hrtime', 'nextTick', 'queueMicrotask', 'setImmediate'],
+    });
+    try {
+      const loaded = await app.get(LazyModuleLoader).load(() => ServiceModule.forRoot(options));
+      expect(jest.getTimerCount()).toBe(0);
+      await loaded.get(BanksService).list();
+      expect(simulator.requests).toHaveLength(1);
+      expect(jest.getTimerCount()).toBeGreaterThan(1);
+      // Nest calls none of its hooks at the end either.
+      await app.close();
+      expect(jest.getTimerCount()).toBeGreaterThan(0);
+      await loaded.get<Service>(SERVICE).close();
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 });
