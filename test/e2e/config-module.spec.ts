@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { HttpModule, HttpService } from '@nestjs/axios';
 import { Global, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
 import { ConfigModule, ConfigService, registerAs } from '@nestjs/config';
@@ -70,17 +70,15 @@ describe('ServiceModule beside ConfigModule', () => {
     ['validate', () => [config({ load: [namespace], validate: (found) => found })]],
     ['several of them', () => [config({ load: [flat] }), config({ load: [chain] })]],
   ];
-  for (const [name, setup] of SETUPS) {
-    for (const order of ['before', 'after'] as const) {
-      it(`waits for what is loaded: ${name}, imported ${order} it`, async () => {
-        const beside = await setup();
-        const mine = ServiceModule.forRoot();
-        const module = await start(order === 'before' ? [...beside, mine] : [mine, ...beside]);
-        expect(await module.get(BanksService).list()).toBeDefined();
-        expect(simulator.requests[0]?.headers['service-app-token']).toBe(simulator.appToken);
-      });
+  it.each(SETUPS)('waits for what is loaded, wherever it is imported: %s', async (_, setup) => {
+    for (const order of ['before', 'after']) {
+      const beside = await setup();
+      const mine = ServiceModule.forRoot();
+      const module = await start(order === 'before' ? [...beside, mine] : [mine, ...beside]);
+      expect(await module.get(BanksService).list()).toBeDefined();
+      expect(simulator.requests.at(-1)?.headers['service-app-token']).toBe(simulator.appToken);
     }
-  }
+  });
 
   it('waits for one that forRootAsync imports, in its factory and for what the factory leaves out', async () => {
     const seen: unknown[] = [];
@@ -98,19 +96,50 @@ describe('ServiceModule beside ConfigModule', () => {
     expect(seen).toEqual([simulator.appToken]);
   });
 
-  it('calls a factory when also those ConfigModules are loaded that it does not inject from', async () => {
-    const module = await start([
-      ServiceModule.forRootAsync({
-        inject: [ConfigService],
+  it.each<[string, object, () => Imports]>([
+    ['beside it', ConfigService, () => [config({ load: [flat] })]],
+    [
+      'of which only another is global',
+      ConfigService,
+      () => [config({ isGlobal: true }), config({ load: [flat] })],
+    ],
+    [
+      'as one that may be missing',
+      { token: ConfigService, optional: true },
+      () => [config({ load: [flat] })],
+    ],
+    ['as one that may not', { token: ConfigService, optional: false }, () => [config({ load: [flat] })]],
+  ])('lets a factory inject the ConfigService of a ConfigModule %s', async (_, inject, setup) => {
+    for (const order of ['before', 'after']) {
+      const mine = ServiceModule.forRootAsync({
+        inject: [inject as typeof ConfigService],
         useFactory: (configService: ConfigService) => ({
           ...options,
           appToken: configService.getOrThrow<string>('SERVICE_APP_TOKEN'),
         }),
-      }),
-      config({ isGlobal: true }),
-      config({ load: [flat] }),
-    ]);
-    expect(await module.get(BanksService).list()).toBeDefined();
+      });
+      const module = await start(order === 'before' ? [...setup(), mine] : [mine, ...setup()]);
+      expect(await module.get(BanksService).list()).toBeDefined();
+    }
+  });
+
+  it('gives a factory none where it may be missing and there is no ConfigModule, and says so where it needs it', async () => {
+    const seen: unknown[] = [];
+    const mine = (optional: boolean) =>
+      ServiceModule.forRootAsync({
+        inject: [{ token: ConfigService, optional }],
+        useFactory: (configService?: ConfigService) => (seen.push(configService), options),
+      });
+    await start([mine(true)]);
+    const needed = ServiceModule.forRootAsync({ inject: [ConfigService], useFactory: () => options });
+    for (const each of [needed, mine(false)]) {
+      const error = await failure([each]);
+      expect(error).toBeInstanceOf(ServiceConfigurationError);
+      expect(error.message).toMatch(
+        /injects ConfigService, but the application does not import ConfigModule \(import ConfigModule\.forRoot/,
+      );
+    }
+    expect(seen).toEqual([undefined]);
   });
 
   it("reads a host's own ConfigService, with and without ConfigModule", async () => {
@@ -203,123 +232,82 @@ describe('ServiceModule beside ConfigModule', () => {
     );
   });
 
-  for (const order of ['before', 'after'] as const) {
-    it(`shows a factory the same ConfigService as HttpModule.registerAsync, imported ${order} it`, async () => {
-      const seen: Record<string, unknown[]> = { http: [], service: [] };
-      const look = <T>(who: string, result: T) => {
-        return (configService: ConfigService): T => {
-          seen[who]?.push(configService, configService.get('remote.url'), configService.get('FLAT'));
-          return result;
-        };
+  it('shows a factory the same ConfigService as HttpModule.registerAsync', async () => {
+    const seen: Record<string, unknown[]> = { http: [], service: [] };
+    const look = <T>(who: string, result: T) => {
+      return (configService: ConfigService): T => {
+        seen[who]?.push(configService, configService.get('remote.url'), configService.get('FLAT'));
+        return result;
       };
-      const mine = [
-        HttpModule.registerAsync({ inject: [ConfigService], useFactory: look('http', {}) }),
-        ServiceModule.forRootAsync({ inject: [ConfigService], useFactory: look('service', options) }),
-      ];
-      const theirs = config({
+    };
+    const module = await start([
+      HttpModule.registerAsync({ inject: [ConfigService], useFactory: look('http', {}) }),
+      ServiceModule.forRootAsync({ inject: [ConfigService], useFactory: look('service', options) }),
+      config({
         isGlobal: true,
         load: [
           registerAs('remote', () => later({ url: 'https://remote.example' })),
           () => later({ FLAT: 1 }),
         ],
-      });
-      const module = await start(order === 'before' ? [theirs, ...mine] : [...mine, theirs]);
-      expect(seen.service).toEqual([module.get(ConfigService), 'https://remote.example', 1]);
-      expect(seen.service[0]).toBe(seen.http[0]);
-      expect(seen.http.slice(1)).toEqual(seen.service.slice(1));
-      expect(module.get(HttpService)).toBeDefined();
-    });
-  }
-
-  for (const order of ['before', 'after'] as const) {
-    it(`lets a factory inject ConfigService from a ConfigModule beside it, imported ${order} it`, async () => {
-      const mine = ServiceModule.forRootAsync({
-        inject: [ConfigService],
-        useFactory: (configService: ConfigService) => ({
-          ...options,
-          appToken: configService.getOrThrow<string>('SERVICE_APP_TOKEN'),
-        }),
-      });
-      const theirs = config({ load: [flat] });
-      const module = await start(order === 'before' ? [theirs, mine] : [mine, theirs]);
-      expect(await module.get(BanksService).list()).toBeDefined();
-    });
-  }
-
-  it('lets a factory name ConfigService as Nest spells a dependency that may be missing, or not', async () => {
-    for (const optional of [true, false]) {
-      const mine = ServiceModule.forRootAsync({
-        inject: [{ token: ConfigService, optional }],
-        useFactory: (configService?: ConfigService) => ({
-          ...options,
-          appToken: configService?.get<string>('SERVICE_APP_TOKEN'),
-        }),
-      });
-      const module = await start([config({ load: [flat] }), mine]);
-      expect(await module.get(BanksService).list()).toBeDefined();
-    }
-    const seen: unknown[] = [];
-    await start([
-      ServiceModule.forRootAsync({
-        inject: [{ token: ConfigService, optional: true }],
-        useFactory: (configService?: ConfigService) => (seen.push(configService), options),
       }),
     ]);
-    expect(seen).toEqual([undefined]);
+    expect(seen.service).toEqual([module.get(ConfigService), 'https://remote.example', 1]);
+    expect(seen.http).toEqual(seen.service);
+    expect(seen.http[0]).toBe(seen.service[0]);
+    expect(module.get(HttpService)).toBeDefined();
   });
 
-  it('says so where a factory injects ConfigService and there is no ConfigModule', async () => {
-    const mine = ServiceModule.forRootAsync({ inject: [ConfigService], useFactory: () => ({}) });
-    const error = await failure([mine]);
-    expect(error).toBeInstanceOf(ServiceConfigurationError);
-    expect(error.message).toMatch(/does not import ConfigModule/);
-  });
-
-  it('works without ConfigModule: options in code, and the variables of the process', async () => {
-    setVariables({ SERVICE_APP_TOKEN: simulator.appToken });
-    const module = await start([ServiceModule.forRoot({ ...options, appToken: undefined })]);
-    expect(await module.get(BanksService).list()).toBeDefined();
-  });
-
-  it('says that no ConfigModule is imported where something is missing', async () => {
-    for (const given of [{}, { ...options, appToken: undefined }]) {
-      const error = await failure([ServiceModule.forRoot(given)]);
-      expect(error).toBeInstanceOf(ServiceConfigurationError);
-      expect(error.message).toMatch(/does not import ConfigModule/);
-      const other = await failure([config({}), ServiceModule.forRoot(given)]);
-      expect(other.message).not.toMatch(/does not import/);
-    }
-  });
-
-  it('says so where a validate of ConfigModule hides what .env has', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'validate-'));
+  describe('that reads .env', () => {
+    let folder: string;
     const before = process.cwd();
-    process.chdir(folder);
-    try {
-      await writeFile(
-        '.env',
-        'PORT=1\nSERVICE_APP_TOKEN=a1\nSERVICE_SANDBOX_URL=https://sandbox.bank\nSERVICE_BASE_URL=\n',
-      );
+    beforeEach(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'env-'));
+      process.chdir(folder);
+    });
+    afterEach(async () => {
+      process.chdir(before);
+      await rm(folder, { recursive: true });
+    });
+
+    /** Starts where .env has these lines; the variables that are set of it are unset again. */
+    async function messageWith(lines: string[], beside: () => Imports, name?: string): Promise<string> {
+      await writeFile('.env', lines.join('\n'));
+      const { message } = await failure([...beside(), ServiceModule.forRoot({ name })]);
+      for (const line of lines) delete process.env[line.split('=')[0]];
+      return message;
+    }
+
+    it('says so where validate hides what the file has', async () => {
+      const lines = [
+        'PORT=1',
+        'SERVICE_APP_TOKEN=a1',
+        'SERVICE_SANDBOX_URL=https://sandbox.bank',
+        'SERVICE_BASE_URL=',
+      ];
       const validate = ({ PORT }: Record<string, unknown>) => ({ PORT });
-      const hidden = await failure([ConfigModule.forRoot({ validate }), ServiceModule.forRoot()]);
-      expect(hidden.message).toMatch(
+      const message = await messageWith(lines, () => [ConfigModule.forRoot({ validate })]);
+      expect(message).toMatch(
         /^ServiceModule found no SERVICE_\* variable; .*\. \.env has SERVICE_APP_TOKEN and 1 more, and ConfigModule does not give them: .*z\.looseObject/,
       );
-      expect(hidden.message).toMatch(/envFilePath names another file/);
-      expect(hidden.message).not.toContain('Check that .env');
-      delete process.env.PORT;
-      await writeFile('.env', 'PORT=1\n');
-      const without = await failure([ServiceModule.forRoot()]);
-      expect(without.message).toMatch(/does not import ConfigModule/);
+      expect(message).toMatch(/envFilePath names another file/);
+      expect(message).not.toContain('Check that .env');
+    });
+
+    it('says so where the file has no value for a variable of this module', async () => {
+      const lines = ['PORT=1', 'SERVICE_APP_TOKEN=a', 'SERVICE_KSA_APP_TOKEN='];
+      const message = await messageWith(lines, () => [ConfigModule.forRoot()], 'ksa');
+      expect(message).toMatch(
+        /^ServiceModule:ksa found no SERVICE_KSA_\* variable; .*\. \.env in the working directory has no value for any of them: fill it in, or check the file that envFilePath names\./,
+      );
+      expect(message).not.toContain('Check that .env');
+    });
+
+    it('is missing, unless the application has read the file by itself', async () => {
+      expect(await messageWith(['PORT=1'], () => [])).toMatch(/does not import ConfigModule/);
       // As dotenv or node --env-file.
       setVariables({ PORT: '1' });
-      const loaded = await failure([ServiceModule.forRoot()]);
-      expect(loaded.message).not.toMatch(/ConfigModule|\.\. /);
-    } finally {
-      process.chdir(before);
-      delete process.env.PORT;
-      await rm(folder, { recursive: true });
-    }
+      expect(await messageWith(['PORT=1'], () => [])).not.toMatch(/ConfigModule|\.\. /);
+    });
   });
 
   it('rejects with what a load function throws', async () => {
