@@ -531,6 +531,12 @@ describe('Refused is', () => {
       /oauth\.clientId and oauth\.clientSecret.*without a customer token/,
     ],
     ['a section that is no object', { ...sandbox, http: 5 as never }, 'http', /object/],
+    [
+      'an onCall that is no function',
+      { ...sandbox, http: { onCall: {} as never } },
+      'http.onCall',
+      /^must be a function$/,
+    ],
     ['a store that is text', { ...sandbox, tokenStore: 'redis://' as never }, 'tokenStore', /get, set and/],
     ['a store without methods', { ...sandbox, tokenStore: {} as never }, 'tokenStore', /get, set and delete/],
     store('whose own settings will not do', async () => ['needs a url'], /^needs a url$/),

@@ -1,36 +1,40 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import {
   BanksService,
   getServiceToken,
-  ServiceConfigurationError,
   ServiceModule,
   type ServiceCallEvent,
   type ServiceModuleOptions,
 } from 'nestjs-service';
 import { type ServiceSimulator } from 'nestjs-service/testing';
 import { freePort } from '../helpers/loopback.js';
-import { CollectingLogger } from '../helpers/secret-scan.js';
+import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 import { startSimulator } from '../helpers/simulators.js';
 
+let simulator: ServiceSimulator;
+let started: StartedModule[] = [];
+
+beforeAll(async () => {
+  simulator = await startSimulator();
+});
+afterEach(async () => {
+  for (const { module } of started) await module.close();
+  started = [];
+  simulator.clearFaults();
+  simulator.clearRequests();
+});
+afterAll(() => simulator.stop());
+
+const arrived = async () => {
+  while (simulator.requests.length === 0) await new Promise(setImmediate);
+};
+
 describe('http.onCall', () => {
-  let simulator: ServiceSimulator;
-  let started: StartedModule[] = [];
-
-  beforeAll(async () => {
-    simulator = await startSimulator();
-  });
-  afterEach(async () => {
-    for (const { module } of started) await module.close();
-    started = [];
-    simulator.clearFaults();
-    simulator.clearRequests();
-  });
-  afterAll(() => simulator.stop());
-
   const listener = () => {
     const events: ServiceCallEvent[] = [];
     return { events, onCall: (event: ServiceCallEvent) => void events.push(event) };
@@ -113,7 +117,7 @@ describe('http.onCall', () => {
     expect(events).toMatchObject([{ ...banks, attempts: 3, status: 200, requestId: 'own' }]);
   });
 
-  it.each<[string, Parameters<ServiceSimulator['fail']>[0]['fault'], object]>([
+  it.each<[string, Parameters<ServiceSimulator['fail']>[0]['fault'] | undefined, object]>([
     [
       'an error answer',
       { status: 429, headers: { 'retry-after': '3600', 'x-request-id': 'svc-1' } },
@@ -126,9 +130,13 @@ describe('http.onCall', () => {
       { status: 302, error: 'connection_redirect' },
     ],
     ['no answer', 'reset', { error: 'connection_reset' }],
+    ['no connection', undefined, { attempts: 1, error: 'connection_refused' }],
   ])('is told of %s', async (_, fault, expected) => {
-    const { banks: service, events } = await start('mtls', { http: { retries: 0 } });
-    simulator.fail({ path: /banks/, times: 5, fault });
+    const { urls } = simulator.moduleOptions();
+    const baseUrl = fault ? urls.baseUrl : `https://127.0.0.1:${await freePort()}`;
+    const options = { urls: { ...urls, baseUrl }, http: { retries: 0 } };
+    const { banks: service, events } = await start('mtls', options);
+    if (fault) simulator.fail({ path: /banks/, fault });
     await rejection(service.list());
     expect(events).toHaveLength(1);
     expect(events[0]).toMatchObject({ ...banks, ...expected });
@@ -146,13 +154,6 @@ describe('http.onCall', () => {
     });
     await expect(call).rejects.toThrow('of the host');
     expect(events).toStrictEqual([{ ...banks, attempts: 1, status: 200, error: 'host_error' }]);
-  });
-
-  it('counts an attempt that was refused a connection', async () => {
-    const urls = { ...simulator.moduleOptions().urls, baseUrl: `https://127.0.0.1:${await freePort()}` };
-    const { banks: service, events } = await start('mtls', { urls, http: { retries: 0 } });
-    expect(await rejection(service.list())).toMatchObject({ kind: 'refused' });
-    expect(events).toStrictEqual([{ ...banks, attempts: 1, error: 'connection_refused' }]);
   });
 
   describe('is told of a call that its caller ends', () => {
@@ -174,10 +175,6 @@ describe('http.onCall', () => {
       expect(attempts).toEqual([0, 0, 1]);
       for (const event of events) expect(event).toMatchObject({ ...banks, error: 'aborted' });
     });
-
-    const arrived = async () => {
-      while (simulator.requests.length === 0) await new Promise(setImmediate);
-    };
 
     it('in the wait for a token', async () => {
       const { banks: service, events } = await start('oauth');
@@ -275,7 +272,7 @@ describe('http.onCall', () => {
     const { banks: service, module, events } = await start('mtls', { http: { shutdownTimeout: 0 } });
     simulator.fail({ path: /banks/, fault: 'hang' });
     const call = rejection(service.list());
-    while (simulator.requests.length === 0) await new Promise(setImmediate);
+    await arrived();
     await module.close();
     await call;
     expect(events).toStrictEqual([{ ...banks, attempts: 1, error: 'connection_closed' }]);
@@ -314,12 +311,43 @@ describe('http.onCall', () => {
       expect(await rejection(service.list())).toMatchObject({ status: 404 });
     }
   });
+});
 
-  it('has to be a function', async () => {
-    const error = await rejection(
-      startModule({ ...simulator.moduleOptions(), http: { onCall: {} as never } }),
-    );
-    expect(error).toBeInstanceOf(ServiceConfigurationError);
-    expect(error).toMatchObject({ faults: [{ option: 'http.onCall', message: 'must be a function' }] });
+describe('http.logCalls', () => {
+  /** The lines about calls, without their milliseconds. */
+  async function linesOf(authentication: 'mtls' | 'oauth' | 'app-token', logCalls?: boolean) {
+    const environment = authentication === 'app-token' ? 'sandbox' : 'production';
+    const options = simulator.moduleOptions({ authentication, environment });
+    const logger = new CollectingLogger();
+    const api = await startModule({ ...options, http: { ...options.http, logCalls } }, logger);
+    started.push(api);
+    simulator.fail({ path: /banks/, fault: { status: 503 } });
+    await api.banks.list({ headers: { 'x-correlation-id': 'own-1' } });
+    await api.customers.create({ app_user_id: randomUUID() });
+    await rejection(api.http.get('/orders/v1/o-42'));
+    const { appToken, clientSecret } = simulator;
+    const bearer = simulator.apiRequests.at(-1)?.headers.authorization?.replace('Bearer ', '') ?? appToken;
+    expect(secretsIn(logger.lines.join('\n'), { appToken, clientSecret, bearer })).toEqual([]);
+    const calls = logger.linesOf('ServiceModule').filter((line) => / after \d+ ms/.test(line));
+    return calls.map((line) => line.replace(/ \d+ ms/, ' N ms'));
+  }
+
+  it.each([
+    ['mtls', 'app token, client certificate'],
+    ['oauth', 'bearer'],
+    ['app-token', 'app token'],
+  ] as const)(
+    'says of each call with %s: what, how it ended, and what authenticated it',
+    async (mode, kinds) => {
+      expect(await linesOf(mode, true)).toEqual([
+        `GET /banks/v1: 200 after N ms, 2 attempts, with ${kinds}, correlation id own-1`,
+        `POST /customers/v1: 201 after N ms, 1 attempt, with ${kinds}`,
+        `GET /orders/v1: 404 after N ms, 1 attempt, with ${kinds}`,
+      ]);
+    },
+  );
+
+  it('is off by default: then only calls that fail have a line', async () => {
+    expect(await linesOf('mtls')).toEqual(['GET /orders/v1: 404 after N ms']);
   });
 });
