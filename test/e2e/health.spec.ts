@@ -1,21 +1,23 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Controller, Get, Module, type INestApplication } from '@nestjs/common';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
-import { Test, type TestingModule } from '@nestjs/testing';
-import { type AddressInfo } from 'node:net';
-import { type Server } from 'node:http';
+import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
 import {
   InjectService,
+  ServiceApiError,
   ServiceAuthService,
+  ServiceConnectionError,
   ServiceModule,
-  ServiceRequestError,
+  ServiceTokenError,
   type IdentityStatus,
   type ServiceModuleOptions,
 } from 'nestjs-service';
 import { ServiceHealthIndicator, type ServiceHealthOptions } from 'nestjs-service/terminus';
 import { serviceErrors, ServiceSimulator, stubService, type ServiceDoubles } from 'nestjs-service/testing';
-
-const SILENT = { log: () => {}, warn: () => {}, error: () => {}, debug: () => {} };
+import { LimitedCheck } from '../../lib/terminus/limited-check.js';
+import { FakeClock, settle } from '../helpers/fake-clock.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
+import { startSimulator } from '../helpers/simulators.js';
 
 @Controller('health')
 class HealthController {
@@ -34,14 +36,107 @@ class HealthController {
   }
 }
 
+describe('LimitedCheck', () => {
+  let clock: FakeClock;
+  let requests: { timeoutMs: number; resolve: () => void; reject: (error: unknown) => void }[];
+  let failures: unknown[];
+  let check: LimitedCheck;
+
+  beforeEach(() => {
+    clock = new FakeClock({ start: Date.UTC(2030, 0, 1) });
+    requests = [];
+    failures = [];
+    check = new LimitedCheck(clock, {
+      request: (timeoutMs) =>
+        new Promise<void>((resolve, reject) => requests.push({ timeoutMs, resolve, reject })),
+      onFailure: (error) => failures.push(error),
+    });
+  });
+
+  it('makes one request for all who ask within a minute, and another one after it', async () => {
+    const first = [check.outcome(3_000), check.outcome(3_000)];
+    await settle();
+    requests[0].resolve();
+    const ok = { ok: true, checkedAt: '2030-01-01T00:00:00.000Z' };
+    expect(await Promise.all(first)).toEqual([ok, ok]);
+    await clock.advance(59_999);
+    expect(await check.outcome(3_000)).toEqual(ok);
+    expect(requests).toHaveLength(1);
+    await clock.advance(1);
+    const next = check.outcome(2_000);
+    await settle();
+    expect(requests.map(({ timeoutMs }) => timeoutMs)).toEqual([10_000, 10_000]);
+    requests[1].resolve();
+    expect(await next).toEqual({ ok: true, checkedAt: '2030-01-01T00:01:00.000Z' });
+    expect(clock.timers).toBe(0);
+  });
+
+  it.each([
+    ['token_refused', new ServiceTokenError({ code: 'token_refused', status: 400, message: 'secret' })],
+    ['connection_refused', new ServiceConnectionError({ kind: 'refused', message: 'secret' })],
+    ['api_error 503', new ServiceApiError({ status: 503, message: 'secret', method: 'GET', path: '/' })],
+    ['unknown', new Error('secret')],
+  ])(
+    'asks 10 s after a failure, tells it once a minute, and shows its code alone: %s',
+    async (code, error) => {
+      const outcome = check.outcome(3_000);
+      await settle();
+      requests[0].reject(error);
+      const failed = { ok: false, code, checkedAt: '2030-01-01T00:00:00.000Z' };
+      expect(await outcome).toEqual(failed);
+      await clock.advance(9_999);
+      expect(await check.outcome(3_000)).toEqual(failed);
+      expect(requests).toHaveLength(1);
+      await clock.advance(1);
+      const next = check.outcome(3_000);
+      await settle();
+      requests[1].reject(error);
+      expect(await next).toMatchObject({ ok: false, code });
+      expect(failures).toEqual([error]);
+      await clock.advance(50_000);
+      const later = check.outcome(3_000);
+      await settle();
+      requests[2].reject(error);
+      await later;
+      expect(failures).toHaveLength(2);
+    },
+  );
+
+  it('tells another failure at once', async () => {
+    for (const [index, kind] of (['refused', 'dns'] as const).entries()) {
+      const outcome = check.outcome(3_000);
+      await settle();
+      requests[index].reject(new ServiceConnectionError({ kind, message: 'secret' }));
+      await outcome;
+      await clock.advance(10_000);
+    }
+    expect(failures).toHaveLength(2);
+  });
+
+  it('keeps nobody waiting for longer than they want, and the request goes on for the others', async () => {
+    const hasty = check.outcome(100);
+    const patient = check.outcome(3_000);
+    await clock.advance(100);
+    expect(await hasty).toEqual({ ok: false, code: 'connection_timeout' });
+    requests[0].resolve();
+    expect(await patient).toMatchObject({ ok: true });
+    expect(await check.outcome(100)).toMatchObject({ ok: true });
+    expect(requests).toHaveLength(1);
+  });
+});
+
 describe('ServiceHealthIndicator', () => {
   let simulator: ServiceSimulator;
   let other: ServiceSimulator;
   let module: TestingModule;
   let app: INestApplication | undefined;
+  let logger: CollectingLogger;
 
   beforeAll(async () => {
-    [simulator, other] = await Promise.all([ServiceSimulator.start(), ServiceSimulator.start()]);
+    [simulator, other] = await Promise.all([startSimulator(), ServiceSimulator.start()]);
+  });
+  beforeEach(() => {
+    logger = new CollectingLogger();
   });
   afterEach(async () => {
     await app?.close();
@@ -66,12 +161,19 @@ describe('ServiceHealthIndicator', () => {
       providers: [ServiceHealthIndicator, ServiceHealthIndicator.forModule('ksa')],
     })
     class HealthModule {}
-    module = await Test.createTestingModule({ imports: [HealthModule] })
-      .setLogger(SILENT)
-      .compile();
-    app = module.createNestApplication();
-    await app.init();
+    return indicatorOf(Test.createTestingModule({ imports: [HealthModule] }));
+  }
+
+  async function indicatorOf(builder: TestingModuleBuilder): Promise<ServiceHealthIndicator> {
+    module = await builder.setLogger(logger).compile();
+    app = await module.createNestApplication().init();
     return module.get(ServiceHealthIndicator);
+  }
+
+  async function health() {
+    await app?.listen(0, '127.0.0.1');
+    const answer = await fetch(`${await app?.getUrl()}/health`);
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
   }
 
   /** The same with doubles: what a certificate of another age would say. */
@@ -79,12 +181,9 @@ describe('ServiceHealthIndicator', () => {
     const builder = Test.createTestingModule({
       imports: [TerminusModule, ServiceModule.forRoot()],
       providers: [ServiceHealthIndicator],
-    }).setLogger(SILENT);
+    });
     stubService(builder, { auth });
-    module = await builder.compile();
-    app = module.createNestApplication();
-    await app.init();
-    return module.get(ServiceHealthIndicator);
+    return indicatorOf(builder);
   }
 
   const mtls = () => simulator.moduleOptions({ environment: 'production', authentication: 'mtls' });
@@ -92,13 +191,9 @@ describe('ServiceHealthIndicator', () => {
 
   it('answers for each module by its own, over HTTP', async () => {
     await start(mtls(), other.moduleOptions({ environment: 'sandbox', authentication: 'oauth' }));
-    await app?.listen(0, '127.0.0.1');
-    const { port } = (app?.getHttpServer() as Server).address() as AddressInfo;
-    const health = () => fetch(`http://127.0.0.1:${port}/health`);
-    const answer = await health();
-    expect(answer.status).toBe(200);
-    const { details } = (await answer.json()) as { details: object };
-    expect(details).toEqual({
+    const { status, body } = await health();
+    expect(status).toBe(200);
+    expect(body.details).toEqual({
       service: {
         status: 'up',
         certificate: { validTo: expect.stringMatching(/^\d{4}-.*Z$/), daysLeft: expect.any(Number) },
@@ -108,18 +203,17 @@ describe('ServiceHealthIndicator', () => {
     });
     expect(simulator.requests.map(({ path }) => path)).toEqual(['/banks/v1']);
     expect(other.requests.map(({ path }) => path)).toEqual(['/oauth2/token']);
-    expect((await health()).status).toBe(200);
+    const again = await fetch(`${await app?.getUrl()}/health`);
+    expect(again.status).toBe(200);
     expect([simulator.requests.length, other.requests.length]).toEqual([1, 1]);
   });
 
   it('says 503 where a module is not healthy, and which', async () => {
     await start(mtls());
     simulator.fail({ path: '/banks/v1', fault: { status: 500 } });
-    await app?.listen(0, '127.0.0.1');
-    const { port } = (app?.getHttpServer() as Server).address() as AddressInfo;
-    const answer = await fetch(`http://127.0.0.1:${port}/health`);
-    expect(answer.status).toBe(503);
-    expect(await answer.json()).toMatchObject({
+    const { status, body } = await health();
+    expect(status).toBe(503);
+    expect(body).toMatchObject({
       error: {
         service: {
           status: 'down',
@@ -129,6 +223,11 @@ describe('ServiceHealthIndicator', () => {
       },
       info: { ksa: { status: 'up' } },
     });
+    expect(logger.linesOf('ServiceHealthIndicator')).toEqual([
+      expect.stringMatching(
+        /^The banks path did not answer as it should: api_error: GET \/banks\/v1: HTTP 500/,
+      ),
+    ]);
   });
 
   it('takes a token from the cache, without a request and while it is renewed', async () => {
@@ -154,6 +253,9 @@ describe('ServiceHealthIndicator', () => {
     for (let probe = 0; probe < 20; probe += 1)
       expect(await indicator.isHealthy('s')).toMatchObject({ s: down });
     expect(simulator.tokenRequests).toHaveLength(1);
+    expect(logger.linesOf('ServiceHealthIndicator')).toEqual([
+      expect.stringMatching(/^No token could be had: token_unavailable: .*503/),
+    ]);
     fault.stop();
     await module.get(ServiceAuthService).getApiToken();
     expect(await indicator.isHealthy('s')).toMatchObject({ s: { status: 'up', token: { ok: true } } });
@@ -204,10 +306,11 @@ describe('ServiceHealthIndicator', () => {
     validTo: new Date(Date.UTC(2031, 0, 1)),
   };
   const fault = { option: 'tls.certificate', message: '/run/secrets/tls.crt is empty' };
-  const lastReloadFault = { at: new Date(Date.UTC(2030, 5, 1)), faults: [fault] };
+  const lastReloadFault = { at: new Date(Date.UTC(2030, 5, 1)), faults: [fault, fault] };
   const validTo = '2031-01-01T00:00:00.000Z';
 
   it.each<[string, IdentityStatus, ServiceHealthOptions, object]>([
+    ['no certificate', { healthy: true }, { minCertificateDays: 10 }, { status: 'up' }],
     [
       'a good certificate',
       { healthy: true, certificate, daysLeft: 10 },
@@ -225,12 +328,21 @@ describe('ServiceHealthIndicator', () => {
           'The client certificate, or one that is sent with it, expires in 9 days, and there should be 10 left.',
       },
     ],
-    ['one that ends today', { healthy: true, certificate, daysLeft: 0 }, {}, { status: 'up' }],
+    [
+      'one that ends today',
+      { healthy: true, certificate, daysLeft: 0 },
+      {},
+      { status: 'up', certificate: { validTo, daysLeft: 0 } },
+    ],
     [
       'one that has expired',
       { healthy: false, certificate, daysLeft: -1 },
       {},
-      { status: 'down', message: 'The client certificate, or one that is sent with it, has expired.' },
+      {
+        status: 'down',
+        certificate: { validTo, daysLeft: -1 },
+        message: 'The client certificate, or one that is sent with it, has expired.',
+      },
     ],
     [
       'a new one that cannot be used',
@@ -248,7 +360,7 @@ describe('ServiceHealthIndicator', () => {
   ])('tells %s, and nothing that is not for everybody', async (_, identityStatus, options, expected) => {
     const indicator = await startStub({ identityStatus });
     const { s } = await indicator.isHealthy('s', options);
-    expect(s).toMatchObject(expected);
+    expect(s).toEqual({ token: { ok: true, checkedAt: expect.any(String) }, ...expected });
     expect(JSON.stringify(s)).not.toMatch(/secret|CN=|AB:CD|stub-token/);
   });
 
@@ -269,11 +381,10 @@ describe('ServiceHealthIndicator', () => {
     'refuses %j',
     async (options) => {
       const indicator = await startStub({});
-      const refusal: unknown = await indicator
-        .isHealthy('s', options as object)
-        .catch((error: unknown) => error);
-      expect(refusal).toBeInstanceOf(ServiceRequestError);
-      expect(String(refusal)).toContain(Object.keys(options)[0]);
+      await expect(indicator.isHealthy('s', options as object)).rejects.toMatchObject({
+        code: 'invalid_request',
+        message: expect.stringContaining(Object.keys(options)[0]),
+      });
     },
   );
 });
