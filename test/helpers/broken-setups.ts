@@ -1,11 +1,4 @@
 import { afterAll, beforeAll } from '@jest/globals';
-import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer as createHttpsServer, type ServerOptions } from 'node:https';
-import { type RequestListener } from 'node:http';
-import { type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import {
   type IssuedCertificate,
   ServiceSimulator,
@@ -15,13 +8,12 @@ import {
 import { createAuthority } from './certificates.js';
 import { deadPort, httpServer, rawServer } from './loopback.js';
 import { startSimulator } from './simulators.js';
+import { mtlsServer } from '../unit/tls/mtls-server.js';
 
 type Variables = Record<string, string>;
 
 export interface SetupContext {
   simulator: ServiceSimulator;
-  /** An empty folder. */
-  folder: string;
   /** Ends what a set-up has started. */
   later(close: () => Promise<unknown>): void;
 }
@@ -58,19 +50,6 @@ const UNTRUSTED =
 
 const oneLine = (pem: string): string => pem.replaceAll('\n', '\\n');
 
-/** An https server of the simulator's or another authority. */
-async function secureServer(options: ServerOptions, listener: RequestListener, { later }: SetupContext) {
-  const server = createHttpsServer(options, listener);
-  server.on('tlsClientError', () => undefined);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  later(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
 async function bareServer(
   onSocket: Parameters<typeof rawServer>[0],
   { later }: SetupContext,
@@ -96,11 +75,6 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     words: /no SERVICE_\* variable/,
     break: (variables) => Object.fromEntries(Object.keys(variables).map((name) => [name, undefined])),
   },
-  'an environment that there is not': {
-    cause: 'SERVICE_ENVIRONMENT',
-    words: /one of: production, sandbox; it is 'prod'/,
-    break: () => ({ SERVICE_ENVIRONMENT: 'prod' }),
-  },
   'a password in an address': {
     cause: 'SERVICE_BASE_URL',
     words: /user name or password/,
@@ -112,31 +86,11 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     mode: OAUTH,
     break: ({ SERVICE_AUTH_URL }) => ({ SERVICE_AUTH_URL: `${SERVICE_AUTH_URL}/oauth2/token` }),
   },
-  'an address with the path of a resource': {
-    cause: 'api.banks',
-    words: /HTTP 404/,
-    break: ({ SERVICE_BASE_URL }) => ({ SERVICE_BASE_URL: `${SERVICE_BASE_URL}/banks/v1/` }),
-  },
   'a client id that is no UUID': {
     cause: 'SERVICE_CLIENT_ID',
     words: /a UUID/,
     mode: OAUTH,
     break: () => ({ SERVICE_CLIENT_ID: 'my-application' }),
-  },
-  'a key file that is not there': {
-    cause: 'SERVICE_TLS_PRIVATE_KEY_FILE',
-    words: /cannot be read \(ENOENT\)/,
-    break: (_, { folder }) => ({
-      SERVICE_TLS_PRIVATE_KEY: undefined,
-      SERVICE_TLS_PRIVATE_KEY_FILE: join(folder, 'private-key.pem'),
-    }),
-  },
-  'the key of another certificate': {
-    cause: 'SERVICE_TLS_PRIVATE_KEY',
-    words: /key of another certificate/,
-    break: async (_, { simulator }) => ({
-      SERVICE_TLS_PRIVATE_KEY: oneLine((await simulator.issueCertificate()).privateKey),
-    }),
   },
   'certificate and key swapped': {
     cause: 'SERVICE_TLS_CERTIFICATE',
@@ -200,13 +154,6 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
       later(server.close);
       return { SERVICE_BASE_URL: server.url.replace('http:', 'https:') };
     },
-  },
-  'a port of something else': {
-    cause: 'api.connection',
-    words: /something that is not TLS/,
-    break: async (_, context) => ({
-      SERVICE_BASE_URL: await bareServer((socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n'), context),
-    }),
   },
   'a firewall that resets': {
     cause: 'api.connection',
@@ -287,13 +234,13 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     words: /issued by "CN=.*; the chain holds "CN=/,
     wordsAtStart: UNTRUSTED,
     mode: APP_TOKEN,
-    break: async (_, context) => {
-      const { root, server } = await createAuthority();
-      const options = { cert: server.certificate, key: server.key };
-      return {
-        SERVICE_SANDBOX_URL: await secureServer(options, (_request, response) => response.end('[]'), context),
-        SERVICE_TLS_CHAIN: oneLine(root.certificate),
-      };
+    break: async (_, { later }) => {
+      const authority = await createAuthority();
+      const { certificate: cert } = authority.server;
+      const server = await mtlsServer(authority, { demandCertificate: false, cert, ca: undefined });
+      later(server.close);
+      const SERVICE_TLS_CHAIN = oneLine(authority.root.certificate);
+      return { SERVICE_SANDBOX_URL: server.url, SERVICE_TLS_CHAIN };
     },
   },
 
@@ -409,12 +356,11 @@ function ofIssued({
 
 /** Set-ups of a `describe` block. Most of them share one simulator. */
 export function setupsOfBlock() {
-  let folder: string;
   let shared: ServiceSimulator;
   beforeAll(async () => {
-    [folder, shared] = await Promise.all([mkdtemp(join(tmpdir(), 'setups-')), startSimulator()]);
+    shared = await startSimulator();
   });
-  afterAll(() => Promise.all([rm(folder, { recursive: true }), shared.stop()]));
+  afterAll(() => shared.stop());
 
   /** Sets it up, and hands its variables to `use`; ends everything then. */
   return async <T>(
@@ -427,7 +373,7 @@ export function setupsOfBlock() {
       // No more than the mode needs, and what it names.
       const before = simulator.env({ oauth: false, clientCertificate: false, oauthBaseUrl: true, ...mode });
       const later = (close: () => Promise<unknown>): void => void closes.push(close);
-      const changes = await breakIt(before, { simulator, folder, later });
+      const changes = await breakIt(before, { simulator, later });
       const variables = Object.entries({ ...before, ...changes }).filter(([, value]) => value !== undefined);
       return await use(Object.fromEntries(variables) as Variables, simulator);
     } finally {
