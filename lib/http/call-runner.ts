@@ -1,3 +1,4 @@
+import { type WaitOptions } from '../auth/access-token.js';
 import { type Credentials } from '../auth/authenticator.js';
 import { certificateRefusal, reloadRefused } from '../exchange/certificate-refusal.js';
 import {
@@ -76,14 +77,10 @@ export class CallRunner {
       call.outcomeUnknown = isOutcomeUnknown(call, outcome);
       if (decision.kind !== 'reconnect') this.#observer.again(call, outcome);
       try {
-        if (decision.kind === 'retry') {
-          await sleep(systemClock, decision.afterMs, call.signal, closed);
-          await this.#refresh(call);
-        }
+        if (decision.kind === 'retry') await sleep(systemClock, decision.afterMs, call.signal, closed);
         outcome = await this.#attempt(call);
       } catch (error) {
-        const isOfCaller = error !== closed.reason && !(error instanceof CallCancelled);
-        if (!call.outcomeUnknown || isOfCaller) throw error;
+        if (!call.outcomeUnknown || isEndedByCaller(call)) throw error;
         // Nothing more was sent. The error of the previous attempt says that the call may have been carried out.
         return this.#conclude(call, outcome);
       }
@@ -91,10 +88,12 @@ export class CallRunner {
   }
 
   /**
-   * If others are running, it begins with the next turn of the event loop: all requests of one turn go out together, which
-   * costs a third less.
+   * With the credentials of the moment: a token may have ended since the last attempt. If others are running, it begins
+   * with the next turn of the event loop: all requests of one turn go out together, which costs a third less.
    */
   async #attempt(call: Call): Promise<Outcome> {
+    const credentials = this.#authenticator.use() ?? (await this.#authenticator.get(waitOf(call)));
+    if (credentials !== call.credentials) call.authenticate(credentials);
     const isAlone = this.#running === 0;
     this.#running += 1;
     try {
@@ -140,13 +139,6 @@ export class CallRunner {
     };
   }
 
-  /** A token may have ended in the pause, or while the certificate was read. */
-  async #refresh(call: Call): Promise<void> {
-    const wait = { signal: call.signal, timeoutMs: call.leftMs };
-    const fresh = this.#authenticator.use() ?? (await this.#authenticator.get(wait));
-    if (fresh !== call.credentials) call.authenticate(fresh);
-  }
-
   async #decide(call: Call, outcome: Outcome): Promise<Decision> {
     // An everyday race, and nobody's fault: neither a retry nor worth a line in the log.
     if (!call.reconnected && isClosedIdleConnection(call, outcome.fault)) {
@@ -161,8 +153,7 @@ export class CallRunner {
     if (!isOutcomeUnknown(call, outcome)) return this.#replace(call, outcome);
     // For the next call too. If it fails, the outcome of this call stays what it is; only its caller can end it earlier.
     const hasOther = await this.#replace(call, outcome).catch(() => false);
-    const { signal } = call;
-    if (signal?.aborted && !(signal.reason instanceof CallCancelled)) throw signal.reason;
+    if (isEndedByCaller(call)) throw call.signal?.reason;
     return hasOther && isRepeatable(call);
   }
 
@@ -174,16 +165,13 @@ export class CallRunner {
       return true;
     }
     if (call.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
-    call.hasOtherCertificate = await this.#reload(call);
-    if (call.hasOtherCertificate) await this.#refresh(call);
-    return call.hasOtherCertificate;
+    return (call.hasOtherCertificate = await this.#reload(call));
   }
 
   async #replaceToken(call: Call): Promise<Credentials | undefined> {
     if (call.triedToken) return undefined;
     call.triedToken = true;
-    const wait = { signal: call.signal, timeoutMs: call.leftMs };
-    return this.#authenticator.replace(call.credentials, wait);
+    return this.#authenticator.replace(call.credentials, waitOf(call));
   }
 
   /** Reads the identity again, for as long as the call may take. */
@@ -232,6 +220,16 @@ export class CallRunner {
     call.response = response;
     return response;
   }
+}
+
+/** How long a call may wait for a token. */
+function waitOf({ signal, leftMs: timeoutMs }: Call): WaitOptions {
+  return { signal, timeoutMs };
+}
+
+/** By its signal; not because an Observable of it was unsubscribed. */
+function isEndedByCaller({ signal }: Call): boolean {
+  return signal?.aborted === true && !(signal.reason instanceof CallCancelled);
 }
 
 /** The last attempt has the rest of the call's time, but its caller knows the time of the whole call. */

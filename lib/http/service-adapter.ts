@@ -7,17 +7,16 @@ import { encodeBody } from './body.js';
 import { sentId } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
-import { type CallAuthenticator, type ClientContext } from './client-context.js';
+import { type ClientContext } from './client-context.js';
 import { preparedCall } from './prepare-call.js';
 
 /**
  * Axios's adapter for calls that the interceptor has prepared: takes a config, and returns an answer or throws one of our
- * errors. Code of the host never sees the credentials: they go into the Call here, after all of it. No layer below knows
+ * errors. Code of the host never sees the credentials: the runner adds them, after all of it. No layer below knows
  * axios.
  */
 export function serviceAdapter(
   client: ClientContext,
-  authenticator: CallAuthenticator,
   runner: CallRunner,
   observer: CallObserver,
 ): AxiosAdapter {
@@ -30,10 +29,6 @@ export function serviceAdapter(
       const body = encodeBody(config);
       call.complete(config, body instanceof Promise ? await body : body, options);
       try {
-        call.authenticate(
-          authenticator.use() ??
-            (await authenticator.get({ signal: call.signal, timeoutMs: call.timeoutMs })),
-        );
         const response = await runner.run(call);
         const answer = toAxiosResponse(new Answer(response, call, client), config);
         observer.succeeded(call, answer.status);

@@ -19,7 +19,7 @@ export function createServiceAxios(
 ): AxiosInstance {
   const observer = new CallObserver(client);
   const runner = new CallRunner(client, authenticator, budget, observer);
-  const adapter = serviceAdapter(client, authenticator, runner, observer);
+  const adapter = serviceAdapter(client, runner, observer);
   // Ours runs last. A host may have changed that for all of its instances.
   const transitional = { legacyInterceptorReqResOrdering: true };
   const made = new Axios({ adapter, transitional, headers: headersByMethod() });

@@ -436,6 +436,17 @@ describe('a POST with a key, of which an earlier attempt may have been carried o
     expect(arrived).toHaveLength(2);
   });
 
+  it('says so where there is no token for the next one', async () => {
+    const waits: unknown[] = [];
+    const cold = async (wait: unknown) => {
+      if (waits.push(wait) > 1) throw new Error('no token');
+    };
+    const { axios, arrived } = await keyed({ listener: failing(503), cold });
+    const expected = { status: 503, outcomeUnknown: true, idempotencyKey: KEY };
+    expect(await errorOf(axios.post('/a', {}, config))).toMatchObject(expected);
+    expect([waits.length, arrived.length]).toEqual([2, 1]);
+  });
+
   it('says so where a shutdown or a cancel token ends the wait for the next one', async () => {
     const waits = new EventEmitter();
     const budget = { take: () => (waits.emit('wait'), 5) } as unknown as RetryBudget;

@@ -104,7 +104,7 @@ export async function setUp(setup: Setup = {}) {
   const inFlight = new CallsInFlight();
   const renewals: Readonly<Record<string, string>>[] = [];
   const both = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
-  const credentials = setup.credentials ?? both;
+  let credentials: Readonly<Record<string, string>> = setup.credentials ?? both;
   const authenticator: CallAuthenticator = {
     use: () => (setup.cold ? undefined : (setup.credentialsNow?.() ?? credentials)),
     get: async (wait) => {
@@ -114,6 +114,7 @@ export async function setUp(setup: Setup = {}) {
     replace: async (refused) => {
       renewals.push({ ...refused });
       if (setup.renewed instanceof Error) throw setup.renewed;
+      credentials = setup.renewed ?? credentials;
       return setup.renewed;
     },
   };
