@@ -2,16 +2,14 @@ import assert from 'node:assert/strict';
 import { cp, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { runBounded, runUntil } from './run-bounded.mjs';
+import { npmInstall, runUntil } from './run-bounded.mjs';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];
 /** The npm package that holds the binary; there are others for other machines. */
 const BUN = '@oven/bun-linux-x64';
 
 /** A host, run by Bun; the simulator is run by this Node, and says what arrived. As checks to run in order. */
 export async function bunChecks({ template, folder }) {
-  const npm = (args) => runBounded('npm', [...INSTALL, ...args], { cwd: folder, timeoutMs: 180_000 });
   return {
     name: basename(template),
     checks: [
@@ -19,7 +17,7 @@ export async function bunChecks({ template, folder }) {
         name: 'install',
         run: async () => {
           await cp(template, folder, { recursive: true });
-          await npm([`${BUN}@1.4`]);
+          await npmInstall(folder, `${BUN}@1.4`);
         },
       },
       { name: 'bun', run: () => checkHost(join(folder, 'node_modules', BUN, 'bin', 'bun'), folder) },

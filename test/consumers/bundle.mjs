@@ -1,6 +1,6 @@
 import { cp, rename, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { runBounded } from './run-bounded.mjs';
+import { npmInstall, runBounded } from './run-bounded.mjs';
 
 /** Of the host's sources, its main program and what that imports. */
 const SOURCES = ['main', 'app.module', 'banking.controller', 'banking.service', 'lazy-parts', 'run'];
@@ -19,8 +19,7 @@ export async function bundleChecks({ template, host, folder }) {
           for (const file of SOURCES) {
             await cp(join(host, 'src', `${file}.ts`), join(folder, 'src', `${file}.ts`));
           }
-          const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];
-          await run('npm', ['install', ...quiet], 300_000);
+          await npmInstall(folder);
         },
       },
       {

@@ -3,7 +3,7 @@ import { basename, join, parse } from 'node:path';
 import { bundledRight, optionalPeers, withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
 import { checkPackageContents } from './package-contents.mjs';
 import { followCalls, followGettingStarted, followTesting, installArguments } from './readme.mjs';
-import { runBounded } from './run-bounded.mjs';
+import { npmInstall, runBounded } from './run-bounded.mjs';
 import { typesChecks } from './types.mjs';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -12,7 +12,6 @@ const OPTIONAL_PEERS = ['@peculiar/x509'];
 const HOST_PROGRAMS = ['shutdown', 'standalone'];
 /** Folder of the programs that do not depend on the version of Node: the oldest runs them. */
 const ONCE = 'once';
-const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];
 
 /** A scaffold of NestJS 12, whose vitest runs the tests of docs/testing.md. */
 export async function vitestChecks({ template, folder, nodes }) {
@@ -25,7 +24,7 @@ export async function vitestChecks({ template, folder, nodes }) {
       {
         name: 'install',
         run: async () => {
-          await run('npm', [...INSTALL, '--save-dev', ...OPTIONAL_PEERS], 180_000);
+          await npmInstall(folder, '--save-dev', ...OPTIONAL_PEERS);
           await followTesting(folder);
         },
       },
@@ -69,7 +68,6 @@ export async function consumerChecks({ template, host, folder, nodes }) {
       .map((file) => join('programs', file)),
   ];
 
-  const npm = (args) => runBounded('npm', args, { cwd: folder, timeoutMs: 180_000 });
   const node = (path, args, timeoutMs) => runBounded(path, args, { cwd: folder, timeoutMs });
   const evaluate = (path, code, ...flags) =>
     node(path, [...flags, ...(type === 'module' ? ['--input-type=module'] : []), '-e', code], 20_000);
@@ -89,10 +87,10 @@ export async function consumerChecks({ template, host, folder, nodes }) {
       name: 'install',
       run: async () => {
         const named = isScaffold ? await installArguments(11, '../nestjs-service.tgz') : [];
-        await npm([...INSTALL, ...named]);
+        await npmInstall(folder, ...named);
         await followCalls(folder);
         if (!isScaffold) return;
-        await npm([...INSTALL, '--save-dev', ...OPTIONAL_PEERS]);
+        await npmInstall(folder, '--save-dev', ...OPTIONAL_PEERS);
         await followGettingStarted(folder);
         await followTesting(folder);
       },

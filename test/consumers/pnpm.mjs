@@ -2,7 +2,7 @@ import { cp, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { withoutOptionalPeers } from './checks.mjs';
 import { installArguments, writeApplication } from './readme.mjs';
-import { runBounded } from './run-bounded.mjs';
+import { npmInstall, runBounded } from './run-bounded.mjs';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** The last line that runs on Node 20. */
@@ -26,8 +26,7 @@ export async function pnpmChecks({ template, folder }) {
         run: async () => {
           await cp(template, folder, { recursive: true });
           await writeApplication(folder);
-          const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--no-save'];
-          await run('npm', ['install', ...quiet, '--prefix', tools, PNPM], 120_000);
+          await npmInstall(folder, '--no-save', '--prefix', tools, PNPM);
           const packages = await installArguments(12, '../nestjs-service.tgz');
           const pnpmRun = (...args) => node([pnpm, ...args, '--store-dir', join(tools, 'store')], 180_000);
           await pnpmRun('add', '--lockfile-only', ...packages);

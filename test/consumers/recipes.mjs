@@ -2,7 +2,7 @@ import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { containerChecks } from './container.mjs';
 import { followRecipes, writeApplication } from './readme.mjs';
-import { runBounded } from './run-bounded.mjs';
+import { npmInstall, runBounded } from './run-bounded.mjs';
 
 const PROGRAMS = ['breaker', 'request-ids', 'msw'];
 const SPECS = ['nock'];
@@ -10,7 +10,6 @@ const SPECS = ['nock'];
 /** A host with the code of docs/recipes.md, and a program for each recipe. As checks to run in order. */
 export async function recipesChecks({ template, folder, nodes, tarball }) {
   const run = (args, path = process.execPath) => runBounded(path, args, { cwd: folder, timeoutMs: 120_000 });
-  const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];
   const container = await containerChecks({ folder: `${folder}-container`, tarball });
 
   return {
@@ -21,7 +20,7 @@ export async function recipesChecks({ template, folder, nodes, tarball }) {
           await cp(template, folder, { recursive: true });
           await writeApplication(folder);
           await followRecipes(folder);
-          await runBounded('npm', ['install', ...quiet], { cwd: folder, timeoutMs: 300_000 });
+          await npmInstall(folder);
         },
       },
       { name: 'types', run: () => run([join('node_modules', 'typescript', 'bin', 'tsc')]) },

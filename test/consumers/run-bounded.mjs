@@ -55,6 +55,12 @@ export async function runBounded(command, args, { cwd, env, timeoutMs }) {
   return output();
 }
 
+/** Runs `npm install` in a folder, with more arguments if there are some. */
+export function npmInstall(cwd, ...args) {
+  const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--no-package-lock'];
+  return runBounded('npm', ['install', ...quiet, ...args], { cwd, timeoutMs: 300_000 });
+}
+
 /**
  * Starts a command that keeps running, and waits until it has printed `ready`: then its output so far, and `end()`,
  * which ends it with SIGTERM, and with SIGKILL after `graceMs`.
