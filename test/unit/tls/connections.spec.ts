@@ -1,0 +1,943 @@
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import axios from 'axios';
+import dns, { type LookupAddress } from 'node:dns';
+import { once } from 'node:events';
+import * as http from 'node:http';
+import * as https from 'node:https';
+import * as net from 'node:net';
+import { nextTick } from 'node:process';
+import tls from 'node:tls';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { shakeHands } from '../../../lib/cli/doctor/handshake.js';
+import { Secret } from '../../../lib/config/secret.js';
+import { exchange } from '../../../lib/exchange/exchange.js';
+import { Connections, connectPlain, type PoolSettings } from '../../../lib/tls/connections/connections.js';
+import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
+import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
+import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
+import { startConnectProxy } from '../../helpers/connect-proxy.js';
+import { FakeClock } from '../../helpers/fake-clock.js';
+import { freePort } from '../../helpers/loopback.js';
+import { nodeProcess } from '../../helpers/node-process.js';
+import { silentAddress } from '../../helpers/silent-address.js';
+import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
+import { loadIdentity, tlsSettings } from './tls-settings.js';
+
+let authority: Authority;
+let first: Issued;
+let second: Issued;
+const open: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  authority = await createAuthority();
+  [first, second] = await Promise.all([authority.client('first'), authority.client('second')]);
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+async function server(options?: MtlsServerOptions, by = authority): Promise<MtlsServer> {
+  const started = await mtlsServer(by, options);
+  open.push(() => started.close());
+  return started;
+}
+
+/** One whose answers wait until the test sends them. */
+async function holdingServer(options?: MtlsServerOptions) {
+  const waiting: http.ServerResponse[] = [];
+  const live = await server({ ...options, onRequest: (_, response) => void waiting.push(response) });
+  return { live, waiting };
+}
+
+async function contextOf(
+  client: Issued | undefined,
+  chain: string | undefined = authority.chain,
+): Promise<() => tls.SecureContext> {
+  const pems = client ? { certificate: client.certificate, privateKey: client.key } : {};
+  const { identity, faults } = await loadIdentity(tlsSettings({ ...pems, chain }));
+  expect(faults).toEqual([]);
+  return () => (identity as { apiContext: tls.SecureContext }).apiContext;
+}
+
+async function agent(settings = {}, context?: () => tls.SecureContext): Promise<IdentityAgent> {
+  const made = new IdentityAgent(context ?? (await contextOf(first)), { maxSockets: 50, ...settings });
+  open.push(() => made.close(0));
+  return made;
+}
+
+async function listen(listening: net.Server, host = '127.0.0.1', port = 0): Promise<number> {
+  listening.listen(port, host);
+  await once(listening, 'listening');
+  open.push(() => {
+    listening.close();
+    if (listening instanceof http.Server) listening.closeAllConnections();
+  });
+  return (listening.address() as net.AddressInfo).port;
+}
+
+const idleOf = ({ freeSockets }: http.Agent) => Object.values(freeSockets).flat() as net.Socket[];
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Runs `count` calls with so many at a time. */
+async function run(count: number, concurrency: number, one: () => Promise<unknown>): Promise<void> {
+  let left = count;
+  const worker = async () => {
+    while (left-- > 0) await one();
+  };
+  await Promise.all(Array.from({ length: concurrency }, worker));
+}
+
+type Answering = (socket: net.Socket, own: Buffer, request: number) => void;
+type Way = 'TLSv1.2' | 'TLSv1.3' | 'a proxy' | 'plain http';
+const WAYS: Way[] = ['TLSv1.2', 'TLSv1.3', 'a proxy', 'plain http'];
+
+const answer = (body: string) =>
+  Buffer.from(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+const FOREIGN = answer('foreign');
+const headOf = (own: Buffer) => own.subarray(0, own.indexOf('\r\n\r\n') + 4);
+const withHeader = (own: Buffer, header: string) => own.toString().replace('\r\n', `\r\n${header}`);
+
+/** A server of bytes: what it answers to each request, and on which connections. */
+async function setUp(
+  way: Way,
+  answering: Answering,
+  { maxSockets = 5, greeting = '', clock, idleTimeoutMs }: Partial<PoolSettings & { greeting: string }> = {},
+) {
+  const sockets = new Set<net.Socket>();
+  let connections = 0;
+  let requests = 0;
+  const serve = (socket: net.Socket) => {
+    connections += 1;
+    sockets.add(socket);
+    socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
+    // Each write goes out by itself, at once.
+    socket.setNoDelay(true);
+    if (greeting) socket.write(greeting);
+    socket.on('data', (head) => {
+      requests += 1;
+      answering(socket, answer(head.toString().split(' ', 2).join(' ')), requests);
+    });
+  };
+  const version = way.startsWith('TLS') ? (way as tls.SecureVersion) : undefined;
+  const { serverChain: cert, server: pair } = authority;
+  const isPlain = way === 'plain http';
+  const tlsOptions = { cert, key: pair.key, minVersion: version, maxVersion: version };
+  const port = await listen(isPlain ? net.createServer(serve) : tls.createServer(tlsOptions, serve));
+  const settings = { maxSockets, clock, idleTimeoutMs };
+  let used: Connections | IdentityAgent;
+  if (isPlain) {
+    const plain = new Connections(connectPlain(settings), settings);
+    used = plain;
+    open.push(() => plain.close());
+  } else {
+    const proxy = way === 'a proxy' ? await startConnectProxy() : undefined;
+    if (proxy) open.push(() => proxy.stop());
+    used = await agent({ ...settings, proxyFor: () => proxy && new Secret(proxy.url) });
+  }
+  const url = new URL(`${isPlain ? 'http' : 'https'}://127.0.0.1:${port}`);
+  const send = async (path: string, method = 'GET') => {
+    // A guard alone: a busy machine may take seconds.
+    const limits = { timeoutMs: 30_000, maxResponseBytes: 1_000 };
+    const asked = { url: new URL(path, url), method, headers: {}, agent: used, ...limits };
+    return (await exchange(asked)).body.toString();
+  };
+  return { agent: used, call: send, sockets, connections: () => connections, url };
+}
+
+/** The first answer, whose body is on its way while the next request comes. */
+function withLateBody(begun: string): Answering {
+  let late: net.Socket | undefined;
+  return (socket, own, request) => {
+    if (request > 1) return void socket.write(socket === late ? FOREIGN : own);
+    late = socket;
+    socket.write(begun);
+  };
+}
+
+describe.each(WAYS)('A connection over %s', (way) => {
+  it('is used again after an answer, at once, by a call that waited too', async () => {
+    const { call, connections } = await setUp(way, (socket, own) => socket.write(own), { maxSockets: 1 });
+    for (const path of ['/a', '/b']) expect(await call(path)).toBe(`GET ${path}`);
+    expect(await Promise.all([call('/c'), call('/d')])).toEqual(['GET /c', 'GET /d']);
+    expect(connections()).toBe(1);
+  });
+
+  it.each<[string, string, (socket: net.Socket, own: Buffer) => void]>([
+    ['HEAD, answered without a body', 'HEAD', (socket, own) => socket.write(headOf(own))],
+    ['HEAD, answered with a body', 'HEAD', (socket, own) => socket.write(own)],
+    [
+      'HEAD, answered with an answer as its body',
+      'HEAD',
+      (socket, own) => socket.write(Buffer.concat([own, FOREIGN])),
+    ],
+    [
+      'HEAD, answered with a body behind it',
+      'HEAD',
+      (socket, own) => {
+        socket.write(headOf(own));
+        socket.write(FOREIGN);
+      },
+    ],
+    [
+      'an answer with which another one comes',
+      'GET',
+      (socket, own) => socket.write(Buffer.concat([own, FOREIGN])),
+    ],
+  ])('is not used again after %s', async (_, method, toFirst) => {
+    const { call, connections } = await setUp(way, (socket, own, request) =>
+      request === 1 ? toFirst(socket, own) : socket.write(own),
+    );
+    expect([await call('/a', method), await call('/b')]).toEqual([
+      method === 'GET' ? 'GET /a' : '',
+      'GET /b',
+    ]);
+    expect(connections()).toBe(2);
+  });
+
+  it.each<[string, (socket: net.Socket, own: Buffer) => void]>([
+    ['with the answer', (socket, own) => socket.write(Buffer.concat([own, FOREIGN]))],
+    [
+      'right behind it',
+      (socket, own) => {
+        socket.write(own);
+        // What a proxy passes on may come a turn later.
+        if (way !== 'a proxy') socket.write(FOREIGN);
+      },
+    ],
+  ])('is not used by a call that waits where another answer comes %s', async (_, both) => {
+    const { call } = await setUp(
+      way,
+      (socket, own, request) => (request === 1 ? both(socket, own) : socket.write(own)),
+      { maxSockets: 1 },
+    );
+    expect(await Promise.all([call('/a'), call('/b')])).toEqual(['GET /a', 'GET /b']);
+  });
+
+  it('breaks on its way to a call that waits, which takes another', async () => {
+    const { agent, url, call, connections } = await setUp(way, (socket, own) => socket.write(own), {
+      maxSockets: 1,
+    });
+    const first = (url.protocol === 'https:' ? https : http).get(url, { agent });
+    const [socket] = (await once(first, 'socket')) as [net.Socket];
+    const waiting = call('/b', 'POST');
+    // It is free in a moment, and nobody listens to its errors.
+    first.once('close', () => nextTick(() => socket.destroy(new Error('reset'))));
+    expect(await waiting).toBe('POST /b');
+    expect(connections()).toBe(2);
+  });
+
+  it('is closed where an answer comes while it is idle', async () => {
+    const { agent, call, sockets, connections } = await setUp(way, (socket, own) => socket.write(own));
+    expect(await call('/a')).toBe('GET /a');
+    await until(() => idleOf(agent).length > 0);
+    for (const socket of sockets) socket.write(FOREIGN);
+    await until(() => sockets.size === 0);
+    expect(await call('/b')).toBe('GET /b');
+    expect(connections()).toBe(2);
+  });
+
+  it('is not used again from the moment when the server ends it', async () => {
+    const { agent, call, sockets, connections } = await setUp(way, (socket, own) => socket.write(own));
+    await call('/a');
+    await until(() => idleOf(agent).length > 0);
+    const [idle] = idleOf(agent);
+    // Node 20 tells of the end before it closes the connection.
+    const ended = new Promise((resolve) => idle.once('end', resolve).once('close', resolve));
+    const next = ended.then(() => call('/b', 'POST'));
+    for (const socket of sockets) socket.end();
+    expect(await next).toBe('POST /b');
+    expect(connections()).toBe(2);
+  });
+
+  it.each([
+    ['an older one is, which the server keeps for longer', 2, ['/b'], 2],
+    ['a younger one is, which it keeps for longer; others connect', 1, ['/b', '/c'], 3],
+  ])(
+    'is not used again after a sleep of the machine beyond its idle time; %s',
+    async (_, hinted, next, expected) => {
+      const clock = new FakeClock();
+      const held: (() => void)[] = [];
+      const { agent, call, connections } = await setUp(
+        way,
+        (socket, own, request) => {
+          const hint = request === hinted ? 'keep-alive: timeout=5\r\n' : '';
+          if (request > 2) socket.write(own);
+          else held.push(() => socket.write(withHeader(own, hint)));
+        },
+        { clock, idleTimeoutMs: 30_000 },
+      );
+      const answers = [call('/a'), call('/a')];
+      await until(() => held.length === 2);
+      for (const [at, send] of held.entries()) {
+        send();
+        await until(() => idleOf(agent).length === at + 1);
+      }
+      await Promise.all(answers);
+      clock.jump(4_001);
+      const posts = await Promise.all(next.map((path) => call(path, 'POST')));
+      expect(posts).toEqual(next.map((path) => `POST ${path}`));
+      expect(connections()).toBe(expected);
+    },
+  );
+
+  it('is not ended while it has a call, however long, and is after that', async () => {
+    const answering: Answering = (socket, own, request) => {
+      if (request === 1) return void socket.write(own);
+      const [[inUse]] = Object.values(used.agent.sockets) as [[net.Socket]];
+      inUse.once('timeout', () => socket.write(own));
+    };
+    const used = await setUp(way, answering, { idleTimeoutMs: 400 });
+    await used.call('/a');
+    expect(await used.call('/b')).toBe('GET /b');
+    expect([used.connections(), used.sockets.size]).toEqual([1, 1]);
+    await until(() => used.sockets.size === 0);
+  });
+
+  it.each([
+    ['204 None', 'content-length: 2', 2],
+    ['204 None', 'transfer-encoding: chunked', 2],
+    ['204 None', 'content-length: 0', 1],
+    ['304 None', 'content-length: 2', 2],
+    ['304 None', 'transfer-encoding: chunked', 2],
+    ['304 None', 'content-length: 0', 1],
+  ])('is used again after %s only where no body is announced (%s)', async (status, announced, expected) => {
+    const none = `HTTP/1.1 ${status}\r\n${announced}\r\n\r\n`;
+    const { call, connections } = await setUp(
+      way,
+      expected === 2
+        ? withLateBody(none)
+        : (socket, own, request) => socket.write(request === 1 ? none : own),
+    );
+    expect([await call('/a'), await call('/b', 'POST')]).toEqual(['', 'POST /b']);
+    expect(connections()).toBe(expected);
+  });
+
+  it.each([
+    ['4 s where neither the option nor the server says anything', '', undefined, 4_000],
+    ['http.idleTimeout where the server says nothing', '', 7_000, 7_000],
+    ['as long as the server says, less a second', 'timeout=5', 30_000, 4_000],
+    ['so long also if that is longer than the option', 'max=100, timeout=20', 4_000, 19_000],
+    ['60 s at most', 'timeout=300', 4_000, 60_000],
+  ])('is used for %s', async (_, hint, idleTimeoutMs, expectedMs) => {
+    const clock = new FakeClock();
+    const head = `HTTP/1.1 200 OK\r\n${hint && `Keep-Alive: ${hint}\r\n`}content-length: 0\r\n\r\n`;
+    const used = await setUp(way, (socket) => socket.write(head), { clock, idleTimeoutMs });
+    for (const [waited, expected] of [
+      [0, 1],
+      [expectedMs, 1],
+      [expectedMs + 1, 2],
+    ]) {
+      clock.jump(waited);
+      await used.call('/a', 'POST');
+      expect(used.connections()).toBe(expected);
+      await until(() => idleOf(used.agent).length > 0);
+    }
+  });
+
+  it.each([
+    ['with http.idleTimeout: 0, by a call that waits neither', '', 0],
+    ['with http.idleTimeout: 0, whatever the server says', 'Keep-Alive: timeout=60\r\n', 0],
+    ['where its hint leaves nothing', 'Keep-Alive: timeout=1\r\n', 30_000],
+  ])('is never used again %s', async (_, hint, idleTimeoutMs) => {
+    const { agent, call, connections, sockets } = await setUp(
+      way,
+      (socket, own) => socket.write(withHeader(own, hint)),
+      { maxSockets: 1, idleTimeoutMs },
+    );
+    const waits = idleTimeoutMs === 0;
+    const bodies = waits ? await Promise.all([call('/a'), call('/b')]) : [await call('/a'), await call('/b')];
+    expect(bodies).toEqual(['GET /a', 'GET /b']);
+    expect(connections()).toBe(2);
+    await until(() => sockets.size === 0);
+    expect(idleOf(agent)).toEqual([]);
+  });
+});
+
+it('A connection is not used again whose server spoke first', async () => {
+  const greeting = FOREIGN.toString();
+  const { call, connections, sockets } = await setUp('TLSv1.3', (socket, own) => socket.write(own), {
+    greeting,
+  });
+  // An answer on a new connection: it may be one to the handshake, as 400 is. But the next call must not get ours.
+  expect(await call('/a')).toBe('foreign');
+  await until(() => sockets.size === 0);
+  await call('/b');
+  expect(connections()).toBe(2);
+});
+
+describe("A host's own call, then ours", () => {
+  it.each<[string, string, boolean]>([
+    ['HEAD', 'HTTP/1.1 200 OK\r\n\r\n', true],
+    ['DELETE', 'HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n', true],
+    ['DELETE', 'HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n', false],
+    ['GET', 'HTTP/1.1 304 None\r\ncontent-length: 3\r\n\r\n', true],
+  ])('after %s answered %j: no leftover is our answer; the host reads: %s', async (method, none, reads) => {
+    const { agent, url, call, connections } = await setUp('TLSv1.3', withLateBody(none));
+    const request = https.request(url, { agent, method });
+    if (reads) request.on('response', (response) => response.resume());
+    await once(request.end(), 'close');
+    expect(await call('/b', 'POST')).toBe('POST /b');
+    expect(connections()).toBe(2);
+  });
+
+  it('is read when its host reads it, also later', async () => {
+    const { agent, url } = await setUp('TLSv1.3', (socket, own) => socket.write(own));
+    const [response] = (await once(https.get(new URL('/later', url), { agent }), 'response')) as [
+      http.IncomingMessage,
+    ];
+    for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+    expect(Buffer.concat((await response.toArray()) as Buffer[]).toString()).toBe('GET /later');
+  });
+
+  it('axios gives its connection back clean too', async () => {
+    const none = 'HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n';
+    const { agent, url, call } = await setUp('TLSv1.3', withLateBody(none));
+    expect((await axios.delete(url.href, { httpsAgent: agent, proxy: false })).status).toBe(204);
+    expect(await call('/b', 'POST')).toBe('POST /b');
+  });
+
+  it('a request to which nobody listens gives its connection back', async () => {
+    const { agent, url, call, connections } = await setUp('TLSv1.3', (socket, own) => socket.write(own));
+    https.get(url, { agent });
+    await until(() => idleOf(agent).length > 0);
+    expect(await call('/b')).toBe('GET /b');
+    expect(connections()).toBe(1);
+  });
+
+  it('has its own time-out, also on a connection used again and equal to the idle time', async () => {
+    let isAnswering = true;
+    const live = await server({ onRequest: (_, response) => void (isAnswering && response.end('{}')) });
+    const used = await agent({ idleTimeoutMs: 50 });
+    await call(live.url, used);
+    isAnswering = false;
+    const request = https.get(live.url, { agent: used, timeout: 50 });
+    request.on('timeout', () => request.destroy(new Error('its own time-out')));
+    await expect(once(request, 'response')).rejects.toThrow('its own time-out');
+  });
+});
+
+describe('The agent of an identity', () => {
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)('resumes its session after idle closing, %s', async (version) => {
+    const live = await server({ minVersion: version, maxVersion: version, keepAliveTimeout: 0 });
+    const used = await agent({ idleTimeoutMs: 30 });
+    await call(live.url, used);
+    await until(() => live.sockets.size === 0);
+    expect((await call(live.url, used)).reused).toBe(false);
+    expect([live.handshakes, live.resumed]).toEqual([2, 1]);
+    expect(live.subjects).toEqual(['first', 'first']);
+  });
+
+  it('keeps to maxSockets', async () => {
+    let most = 0;
+    const live = await server({
+      onRequest: (_, response) => {
+        most = Math.max(most, live.sockets.size);
+        setImmediate(() => response.end('{}'));
+      },
+    });
+    const used = await agent({ maxSockets: 3 });
+    await run(60, 20, () => call(live.url, used));
+    expect([most, live.handshakes, live.subjects.length]).toEqual([3, 3, 60]);
+  });
+
+  it('opens no connection for calls that nobody waits for any more', async () => {
+    let arrived = 0;
+    const live = await server({ onRequest: () => void (arrived += 1) });
+    const used = await agent({ maxSockets: 3 });
+    const aborting = Array.from({ length: 60 }, () => new AbortController());
+    const calls = aborting.map(({ signal }) =>
+      call(live.url, used, { signal }).catch(({ code }: NodeJS.ErrnoException) => code),
+    );
+    await until(() => arrived === 3);
+    for (const each of aborting) each.abort();
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['ABORT_ERR']));
+    await until(() => live.sockets.size === 0);
+    expect([live.handshakes, Object.keys(used.requests)]).toEqual([3, []]);
+    // One that is waited for gets a connection, behind others too.
+    const ended = new AbortController();
+    const dead = Array.from({ length: 6 }, () =>
+      call(live.url, used, { signal: ended.signal }).catch(() => 'dead'),
+    );
+    const alive = call(live.url, used).catch(({ code }: NodeJS.ErrnoException) => code);
+    await until(() => arrived === 6);
+    ended.abort();
+    await until(() => arrived === 7);
+    await used.close(0);
+    const outcomes = [await alive, ...(await Promise.all(dead))];
+    expect(outcomes).toEqual(['ECONNRESET', ...Array<string>(6).fill('dead')]);
+  });
+
+  it('shows the connections of the identity in use, as any agent does', async () => {
+    const { live, waiting } = await holdingServer();
+    const used = await agent({ maxSockets: 1 });
+    const calls = [call(live.url, used), call(live.url, used)];
+    await until(() => waiting.length === 1);
+    const name = used.getName({ host: '127.0.0.1', port: live.port });
+    expect([used.sockets[name]?.length, used.requests[name]?.length]).toEqual([1, 1]);
+    for (let turn = 0; turn < 2; turn++) {
+      await until(() => waiting.length === 1);
+      waiting.pop()?.end('{}');
+    }
+    await Promise.all(calls);
+    await until(() => used.freeSockets[name]?.length === 1);
+    expect(Object.keys(used)).not.toEqual(expect.arrayContaining(['sockets']));
+    expect(live.handshakes).toBe(1);
+  });
+
+  it('names a pool by where it goes, and joins no PEM', async () => {
+    const used = await agent();
+    const pems = { ca: authority.chain, cert: first.certificate, key: first.key };
+    expect(used.getName({ host: 'api', port: 443, ...pems })).toBe('api:443:::');
+    const from = { localAddress: '127.0.0.2', family: 4, servername: 'a' };
+    expect(used.getName({ host: 'api', port: 443, ...from })).toBe('api:443:127.0.0.2:4:a');
+  });
+
+  it("hands on a request's options of its connection, and nothing of TLS but the server's name", async () => {
+    const used = await agent();
+    const connect = jest.spyOn(tls, 'connect').mockReturnValue(new net.Socket() as tls.TLSSocket);
+    const allowed = {
+      host: 'api.example',
+      port: 443,
+      servername: 'api.example',
+      family: 4,
+      hints: 1,
+      lookup: () => undefined,
+      localAddress: '127.0.0.1',
+      localPort: 4_321,
+      autoSelectFamily: true,
+      autoSelectFamilyAttemptTimeout: 20,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: 1_000,
+    };
+    const refused = { key: 'x', ca: 'x', rejectUnauthorized: false, ALPNProtocols: ['x'] };
+    used.createConnection({ ...allowed, ...refused });
+    const { secureContext, ...given } = (connect.mock.calls[0] as unknown[])[0] as Record<string, unknown>;
+    expect(secureContext).toBeDefined();
+    expect(given).toEqual({ ...allowed, rejectUnauthorized: true });
+  });
+});
+
+describe('The server is always verified', () => {
+  type Options = https.RequestOptions & Record<string, unknown>;
+
+  it.each<[string, Options]>([
+    ['nothing special', {}],
+    ['rejectUnauthorized', { rejectUnauthorized: false }],
+    ['checkServerIdentity', { checkServerIdentity: () => undefined, rejectUnauthorized: false }],
+    ['a context of its own', { secureContext: tls.createSecureContext(), rejectUnauthorized: false }],
+    ['pskCallback', { pskCallback: () => null, rejectUnauthorized: false }],
+  ])("not switched off by a request's %s: foreign authority, wrong name of a host", async (_, options) => {
+    const authorityOfOthers = await createAuthority('Foreign');
+    const foreign = await server({ demandCertificate: false }, authorityOfOthers);
+    const live = await server();
+    const used = await agent();
+    const trusting = { ...options, ca: authorityOfOthers.chain };
+    await expect(call(foreign.url, used, trusting)).rejects.toMatchObject({
+      code: expect.stringMatching(/^(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_)/),
+    });
+    const elsewhere = { ...options, servername: 'elsewhere.example' };
+    await expect(call(live.url, used, elsewhere)).rejects.toMatchObject({
+      code: 'ERR_TLS_CERT_ALTNAME_INVALID',
+    });
+    expect([foreign.subjects, live.subjects]).toEqual([[], []]);
+  });
+
+  it('nor by NODE_TLS_REJECT_UNAUTHORIZED, nor by changing the options of the agent', async () => {
+    const foreign = await server({ demandCertificate: false }, await createAuthority('Foreign'));
+    const used = await agent();
+    Object.assign(used.options, { rejectUnauthorized: false, ca: [] });
+    // Node warns of it.
+    jest.spyOn(nodeProcess, 'emitWarning').mockReturnValue(undefined);
+    nodeProcess.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+    open.push(() => delete nodeProcess.env.NODE_TLS_REJECT_UNAUTHORIZED);
+    await expect(call(foreign.url, used)).rejects.toThrow(/self.signed|unable to/);
+    expect((await call(foreign.url, new https.Agent())).status).toBe(200);
+  });
+
+  it('nor by a session the request brings along', async () => {
+    const live = await server();
+    const { certificate: cert, key } = first;
+    const socket = tls.connect({ port: live.port, host: '127.0.0.1', ca: authority.chain, cert, key });
+    open.push(() => socket.destroy());
+    socket.on('data', () => undefined).write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
+    const [session] = (await once(socket, 'session')) as [Buffer];
+    const refused = call(live.url, await agent(), { session, servername: 'elsewhere.example' });
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+  });
+
+  it('against an intermediate too, as the only anchor', async () => {
+    const live = await server();
+    const used = await agent({}, await contextOf(first, authority.intermediate.certificate));
+    expect((await call(live.url, used)).status).toBe(200);
+  });
+
+  it('by TLS 1.2 at least, whatever a request asks for', async () => {
+    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const;
+    const live = await server(old);
+    await expect(call(live.url, await agent(), old)).rejects.toThrow(/alert protocol version/);
+  });
+
+  it('by what the process says at least, also where that is TLS 1.3', async () => {
+    const { DEFAULT_MIN_VERSION } = tls;
+    open.push(() => (tls.DEFAULT_MIN_VERSION = DEFAULT_MIN_VERSION));
+    const live = await server({ maxVersion: 'TLSv1.2' });
+    expect((await call(live.url, await agent())).status).toBe(200);
+    tls.DEFAULT_MIN_VERSION = 'TLSv1.3';
+    await expect(call(live.url, await agent())).rejects.toThrow(/alert protocol version/);
+  });
+});
+
+describe('A new identity', () => {
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'serves new calls at once while those in flight finish on the old; then the old connections close, %s',
+    async (version) => {
+      const versions = { minVersion: version, maxVersion: version, keepAliveTimeout: 60_000 };
+      const { live, waiting } = await holdingServer(versions);
+      const used = await agent();
+      const before = [call(live.url, used), call(live.url, used)];
+      await until(() => waiting.length === 2);
+      waiting.shift()?.end('{}');
+      await before[0];
+      await until(() => idleOf(used).length > 0);
+
+      used.use(await contextOf(second));
+      await until(() => live.sockets.size === 1);
+      const after = call(live.url, used);
+      await until(() => live.subjects.length === 3);
+      expect(live.subjects).toEqual(['first', 'first', 'second']);
+      for (const response of waiting.splice(0)) response.end('{}');
+      expect((await before[1]).status).toBe(200);
+      expect((await after).status).toBe(200);
+      await until(() => live.sockets.size === 1);
+      expect(live.resumed).toBe(0);
+
+      const again = call(live.url, used);
+      await until(() => waiting.length === 1);
+      waiting.pop()?.end('{}');
+      expect((await again).reused).toBe(true);
+      expect(live.subjects.at(-1)).toBe('second');
+    },
+  );
+
+  it('is not used by calls that already waited for a connection: they take those of the old one, and end them', async () => {
+    const { live, waiting } = await holdingServer();
+    const used = await agent({ maxSockets: 1 });
+    const calls = [call(live.url, used), call(live.url, used)];
+    await until(() => waiting.length === 1);
+    used.use(await contextOf(second));
+    calls.push(call(live.url, used));
+    for (let answered = 0; answered < 3; answered++) {
+      await until(() => waiting.length > 0);
+      waiting.shift()?.end('{}');
+    }
+    await Promise.all(calls);
+    expect(live.subjects.sort()).toEqual(['first', 'first', 'second']);
+    await until(() => live.sockets.size === 1);
+  });
+
+  it('has maxSockets of its own: calls in flight on the old one take no place, and free none', async () => {
+    const waiting = new Map<string, http.ServerResponse>();
+    const live = await server({ onRequest: ({ url }, response) => void waiting.set(String(url), response) });
+    const used = await agent({ maxSockets: 1 });
+    const old = call(`${live.url}/old`, used);
+    await until(() => waiting.has('/old'));
+    used.use(await contextOf(second));
+    const [next, last] = ['next', 'last'].map((path) => call(`${live.url}/${path}`, used));
+    await until(() => waiting.has('/next'));
+    waiting.get('/old')?.end('{}');
+    await old;
+    expect(Object.values(used.requests)).toHaveLength(1);
+    expect(live.subjects).toEqual(['first', 'second']);
+    waiting.get('/next')?.end('{}');
+    await next;
+    await until(() => waiting.has('/last'));
+    waiting.get('/last')?.end('{}');
+    expect((await last)?.status).toBe(200);
+    expect(live.handshakes).toBe(2);
+  });
+
+  it('is not used by a call that came before it, whose token may be bound to the old certificate', async () => {
+    const live = await server();
+    const used = await agent();
+    const next = await contextOf(second);
+    await call(live.url, used);
+    // The connection is not free again yet.
+    const before = call(live.url, used);
+    used.use(next);
+    expect((await before).status).toBe(200);
+    await call(live.url, used);
+    expect(live.subjects).toEqual(['first', 'first', 'second']);
+    await until(() => live.sockets.size === 1);
+  });
+
+  it('is let go once its last call has ended and another one is in use', async () => {
+    const used = await agent();
+    const rotate = async (): Promise<WeakRef<tls.SecureContext>> => {
+      const context = await contextOf(second);
+      used.use(context);
+      return new WeakRef(context());
+    };
+    const gone = await rotate();
+    await rotate();
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    await until(() => {
+      collect();
+      return gone.deref() === undefined;
+    });
+  });
+
+  it('loses no call under load, four times over', async () => {
+    const live = await server();
+    const used = await agent();
+    const contexts = [await contextOf(second), await contextOf(first)];
+    let done = 0;
+    const swaps = (async () => {
+      for (let swap = 1; swap <= 4; swap++) {
+        await until(() => done >= swap * 40);
+        used.use(contexts[swap % 2]);
+      }
+    })();
+    await Promise.all([
+      swaps,
+      run(200, 20, async () => {
+        const { status } = await call(live.url, used);
+        if (status === 200) done++;
+      }),
+    ]);
+    expect(done).toBe(200);
+    expect(new Set(live.subjects)).toEqual(new Set(['first', 'second']));
+  });
+});
+
+describe('Closing', () => {
+  it('closes idle connections at once, waits for calls in flight, takes no more', async () => {
+    const { live, waiting } = await holdingServer();
+    const clock = new FakeClock();
+    const used = await agent({ clock });
+    const calls = Promise.all([call(live.url, used), call(live.url, used)]);
+    await until(() => waiting.length === 2);
+    waiting[0].end('{}');
+    await until(() => idleOf(used).length > 0);
+    const closed = used.close(60_000);
+    await expect(call(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
+    await until(() => live.sockets.size === 1);
+    expect(clock.timers).toBe(1);
+    waiting[1].end('{}');
+    expect((await calls).map(({ status }) => status)).toEqual([200, 200]);
+    await closed;
+    expect(clock.timers).toBe(0);
+    await until(() => live.sockets.size === 0);
+  });
+
+  it('a second close without a grace ends the first', async () => {
+    const { live, waiting } = await holdingServer();
+    const used = await agent();
+    const outcome = call(live.url, used).catch((error: NodeJS.ErrnoException) => error.code);
+    await until(() => waiting.length === 1);
+    const [[socket]] = Object.values(used.sockets) as [[net.Socket]];
+    const closes = [used.close(60_000), used.close(0)];
+    expect(socket.destroyed).toBe(true);
+    await Promise.all(closes);
+    expect(await outcome).toBe('ECONNRESET');
+  });
+
+  it('a call that waits gets its connection within the grace', async () => {
+    const { live, waiting } = await holdingServer();
+    const used = await agent({ maxSockets: 1 });
+    const calls = Promise.all([call(live.url, used), call(live.url, used)]);
+    await until(() => waiting.length === 1);
+    const closed = used.close(60_000);
+    waiting.pop()?.setHeader('connection', 'close').end('{}');
+    await until(() => waiting.length === 1);
+    waiting.pop()?.end('{}');
+    expect((await calls).map(({ status }) => status)).toEqual([200, 200]);
+    await closed;
+    await until(() => live.sockets.size === 0);
+  });
+
+  it('cuts what is not done after the grace, waiting calls included', async () => {
+    const { live, waiting } = await holdingServer();
+    const used = await agent({ maxSockets: 1 });
+    const outcomes = Promise.allSettled([call(live.url, used), call(live.url, used)]);
+    await until(() => waiting.length === 1);
+    await used.close(20);
+    expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await until(() => live.sockets.size === 0);
+    expect(live.subjects).toHaveLength(1);
+  });
+
+  it('closed, it takes no new identity and makes no connection', async () => {
+    const live = await server();
+    const used = await agent();
+    await used.close(0);
+    used.use(await contextOf(second));
+    const made = used.createConnection({ host: '127.0.0.1', port: live.port });
+    expect((await once(made, 'error'))[0]).toMatchObject({ code: 'ERR_AGENT_CLOSED' });
+    await expect(call(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
+    expect(live.sockets.size).toBe(0);
+  });
+
+  it('destroy() closes all connections, those of an old identity too; calls go on over new ones', async () => {
+    const { live, waiting } = await holdingServer();
+    const used = await agent();
+    const calls = [call(live.url, used)];
+    await until(() => waiting.length === 1);
+    for (const [rotation, next] of [second, first].entries()) {
+      used.use(await contextOf(next));
+      calls.push(call(live.url, used));
+      await until(() => waiting.length === rotation + 2);
+    }
+    used.destroy();
+    const outcomes = await Promise.allSettled(calls);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    await until(() => live.sockets.size === 0);
+    const again = call(live.url, used);
+    await until(() => waiting.length === 4);
+    waiting[3].end('{}');
+    expect((await again).status).toBe(200);
+  });
+});
+
+describe('A name with several addresses', () => {
+  /** What dns.lookup finds for every name from now on. */
+  function resolveTo(...addresses: string[]): jest.SpiedFunction<typeof dns.lookup> {
+    const found = addresses.map((address): LookupAddress => ({ address, family: net.isIP(address) }));
+    type Callback = (error: null, found: LookupAddress[] | string, family?: number) => void;
+    return jest
+      .spyOn(dns, 'lookup')
+      .mockImplementation(((_host: string, { all }: dns.LookupOptions, callback: Callback) =>
+        setImmediate(() =>
+          all ? callback(null, found) : callback(null, addresses[0], 4),
+        )) as unknown as typeof dns.lookup);
+  }
+
+  const connecting = { maxSockets: 1, connectTimeoutMs: 5_000 };
+  const get = (url: string, used: http.Agent, connectTimeoutMs?: number) =>
+    exchange({
+      url: new URL(url),
+      method: 'GET',
+      headers: {},
+      agent: used,
+      timeoutMs: 10_000,
+      connectTimeoutMs,
+      maxResponseBytes: 1_000,
+    });
+
+  it('is connected with where a handshake with the first takes a second, and the next one is dead', async () => {
+    const live = await server({ demandCertificate: false });
+    const slow = await silentAddress('127.0.0.2', undefined, live.port);
+    const dead = await silentAddress('127.0.0.3', slow.port);
+    open.push(slow.stop, dead.stop);
+    const looked = resolveTo('127.0.0.2', '127.0.0.3');
+    const answered = call(`https://localhost:${slow.port}`, await agent(connecting));
+    await until(() => looked.mock.calls.length > 0);
+    // The first SYN is lost by then.
+    setImmediate(() => setImmediate(() => setImmediate(slow.wake)));
+    expect((await answered).status).toBe(200);
+  });
+
+  it('that are all silent: the fault has those that were tried', async () => {
+    const silent = await silentAddress('127.0.0.2');
+    const other = await silentAddress('127.0.0.3', silent.port);
+    open.push(silent.stop, other.stop);
+    resolveTo('127.0.0.2', '127.0.0.3');
+    const used = await agent({ ...connecting, connectTimeoutMs: 700 });
+    await expect(get(`https://localhost:${silent.port}`, used, 700)).rejects.toMatchObject({
+      kind: 'timeout',
+      phase: 'connecting',
+      reason: 'ERR_CONNECT_TIMEOUT',
+      addresses: [`127.0.0.2:${silent.port}`, `127.0.0.3:${silent.port}`],
+    });
+  });
+
+  it.each<[string, (port: number) => Promise<unknown>]>([
+    [
+      'the API and the token endpoint',
+      async (port) => get(`https://localhost:${port}`, await agent(connecting)),
+    ],
+    [
+      'a sidecar',
+      (port) => get(`http://localhost:${port}`, new Connections(connectPlain(connecting), connecting)),
+    ],
+    [
+      'a proxy',
+      (port) => once(new ProxyTunnel(new Secret(`http://localhost:${port}`), 'a:443', 5_000), 'error'),
+    ],
+    [
+      'a proxy that speaks TLS',
+      (port) => once(new ProxyTunnel(new Secret(`https://localhost:${port}`), 'a:443', 5_000), 'error'),
+    ],
+    ['the doctor', (port) => shakeHands({ host: 'localhost', port }, tls.createSecureContext(), 5_000)],
+  ])('gives each of them a quarter of the time to connect: %s', async (_, connect) => {
+    const listening = http.createServer((_, response) => response.end('{}'));
+    const port = await listen(listening, '127.0.0.3', await freePort());
+    resolveTo('127.0.0.2', '127.0.0.3');
+    const connected = jest.spyOn(net.Socket.prototype, 'connect');
+    await connect(port).catch(() => undefined);
+    const given = connected.mock.calls.map((given) => given.flat()[0] as unknown as net.TcpNetConnectOpts);
+    expect(given.map(({ autoSelectFamilyAttemptTimeout: ms }) => ms).filter(Boolean)).toEqual([1_250]);
+    const sockets = connected.mock.contexts as net.Socket[];
+    expect(sockets[0]?.autoSelectFamilyAttemptedAddresses).toEqual([
+      `127.0.0.2:${port}`,
+      `127.0.0.3:${port}`,
+    ]);
+    for (const each of sockets) each.destroy();
+  });
+});
+
+/** CONTRIBUTING.md lists them: what each is for, and what breaks without it. */
+describe("Unpublished parts of Node's that the agents use", () => {
+  const answering = () => listen(http.createServer((_, response) => response.end('{}')));
+
+  it("agent.addRequest(request, options): node:http hands an agent its requests, and Node's own takes them", async () => {
+    const port = await answering();
+    const taken: unknown[] = [];
+    class Handle extends http.Agent {
+      readonly inner = new http.Agent({ keepAlive: true });
+      addRequest(request: http.ClientRequest, options: http.ClientRequestArgs): void {
+        taken.push([options.host, Number(options.port), options.timeout]);
+        const own = http.Agent.prototype as unknown as Pick<Handle, 'addRequest'>;
+        own.addRequest.call(this.inner, request, options);
+      }
+    }
+    const handle = new Handle();
+    open.push(() => handle.inner.destroy());
+    const request = http.get({ host: '127.0.0.1', port, agent: handle, timeout: 5_000 });
+    await once(
+      request.on('response', (response) => response.resume()),
+      'close',
+    );
+    expect(taken).toEqual([['127.0.0.1', port, 5_000]]);
+  });
+
+  it("the event 'free' of an agent, with the connection: what hears it gives the connection to the next that waits", async () => {
+    const port = await answering();
+    let free: (() => void) | undefined;
+    class Holding extends http.Agent {
+      override emit(event: string, ...details: unknown[]): boolean {
+        if (event !== 'free') return super.emit(event, ...details);
+        expect(details[0]).toBeInstanceOf(net.Socket);
+        free = () => void super.emit(event, ...details);
+        return true;
+      }
+    }
+    const holding = new Holding({ keepAlive: true, maxSockets: 1 });
+    open.push(() => holding.destroy());
+    const get = () =>
+      once(
+        http.get({ host: '127.0.0.1', port, agent: holding }, (response) => response.resume()),
+        'close',
+      );
+    const answered = [get(), get()];
+    await answered[0];
+    await nextTurn();
+    expect(Object.values(holding.requests).flat()).toHaveLength(1);
+    free?.();
+    expect(Object.values(holding.requests).flat()).toEqual([]);
+    await answered[1];
+  });
+});
