@@ -1,0 +1,463 @@
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { once } from 'node:events';
+import * as http from 'node:http';
+import * as https from 'node:https';
+import * as net from 'node:net';
+import tls from 'node:tls';
+import { inspect } from 'node:util';
+import { Secret } from '../../../lib/config/secret.js';
+import { exchange } from '../../../lib/exchange/exchange.js';
+import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
+import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
+import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
+import { standStill } from '../../helpers/stand-still.js';
+import { call, mtlsServer, until, type MtlsServer, type MtlsServerOptions } from './mtls-server.js';
+import { loadIdentity, tlsSettings } from './tls-settings.js';
+
+let authority: Authority;
+let client: Issued;
+const open: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  authority = await createAuthority();
+  client = await authority.client('app');
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+const ESTABLISHED = 'HTTP/1.1 200 Connection established\r\n\r\n';
+
+interface Proxy {
+  port: number;
+  url: string;
+  /** Of each CONNECT. */
+  heads: { method: string; path: string; headers: http.IncomingHttpHeaders }[];
+  tunnels: number;
+}
+
+/** A real proxy that opens tunnels to ports of this machine, unless `onConnect` answers each CONNECT. */
+async function proxyServer(
+  onConnect?: (socket: net.Socket) => void,
+  options?: https.ServerOptions,
+): Promise<Proxy> {
+  const server = options ? https.createServer(options) : http.createServer();
+  const proxy: Proxy = { port: 0, url: '', heads: [], tunnels: 0 };
+  const sockets = new Set<net.Socket>();
+  server.on('connect', ({ method = '', url = '', headers }: http.IncomingMessage, socket: net.Socket) => {
+    sockets.add(socket.on('error', () => undefined).on('close', () => sockets.delete(socket)));
+    proxy.heads.push({ method, path: url, headers });
+    if (onConnect) return onConnect(socket);
+    proxy.tunnels++;
+    const upstream = net.connect(Number(url.split(':')[1]), '127.0.0.1', () => {
+      socket.write(ESTABLISHED);
+      upstream.pipe(socket).pipe(upstream);
+    });
+    // The end of one side goes through with what is before it.
+    upstream.on('error', () => socket.destroy());
+    socket.on('close', () => upstream.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  proxy.port = (server.address() as net.AddressInfo).port;
+  proxy.url = `${options ? 'https' : 'http'}://127.0.0.1:${proxy.port}`;
+  open.push(() => {
+    sockets.forEach((socket) => socket.destroy());
+    server.close();
+    server.closeAllConnections();
+  });
+  return proxy;
+}
+
+/** Answers each CONNECT with this head, and ends. */
+const answering = (head: string) => proxyServer((socket) => socket.end(`HTTP/1.1 ${head}\r\n\r\n`));
+
+async function target(options?: MtlsServerOptions): Promise<MtlsServer> {
+  const live = await mtlsServer(authority, options);
+  open.push(() => live.close());
+  return live;
+}
+
+async function agentThrough(proxy: string, settings = {}): Promise<IdentityAgent> {
+  const pems = { certificate: client.certificate, privateKey: client.key, chain: authority.chain };
+  const { identity } = await loadIdentity(tlsSettings(pems));
+  if (!identity) throw new Error('no identity');
+  const proxyFor = () => new Secret(proxy);
+  const agent = new IdentityAgent(() => identity.apiContext, { maxSockets: 5, proxyFor, ...settings });
+  open.push(() => agent.close(0));
+  return agent;
+}
+
+function tunnelThrough({ url }: Proxy, timeout?: number): ProxyTunnel {
+  const tunnel = new ProxyTunnel(new Secret(url), 'target:443', timeout);
+  open.push(() => tunnel.destroy());
+  return tunnel;
+}
+
+const NOWHERE = 'https://127.0.0.1:1';
+const rejected = (code: unknown) => ({ status: 'rejected', reason: expect.objectContaining({ code }) });
+
+/** A time limit that no other socket has: the connection to the proxy is found by it. */
+const LIMIT = { connectTimeoutMs: 12_000 };
+function connectionsWithLimit(): () => net.Socket {
+  const limits = jest.spyOn(net.Socket.prototype, 'setTimeout');
+  return () => {
+    const place = limits.mock.calls.findIndex(([ms]) => ms === LIMIT.connectTimeoutMs);
+    return limits.mock.contexts[place] as net.Socket;
+  };
+}
+
+describe('Through a proxy', () => {
+  it('tunnels with CONNECT; the proxy gets its own credentials and none of ours', async () => {
+    const live = await target();
+    const proxy = await proxyServer();
+    const agent = await agentThrough(proxy.url.replace('//', '//us%40er:pass%20w0rd@'));
+    for (let round = 0; round < 3; round++) {
+      const headers = { 'service-app-token': 'app-token', authorization: 'Bearer token' };
+      expect((await call(live.url, agent, { headers })).reused).toBe(round > 0);
+    }
+    expect(live.subjects).toEqual(['app', 'app', 'app']);
+    const path = `127.0.0.1:${live.port}`;
+    const basic = `Basic ${Buffer.from('us@er:pass w0rd').toString('base64')}`;
+    const headers = { connection: expect.any(String), host: path, 'proxy-authorization': basic };
+    expect(proxy.heads).toEqual([{ method: 'CONNECT', path, headers }]);
+    await until(() => Object.keys(agent.freeSockets).length > 0);
+    const shown = inspect(agent, { depth: 20, showHidden: true });
+    expect(shown).not.toMatch(/pass(%20| )w0rd|PRIVATE KEY|BEGIN CERT/);
+  });
+
+  it('keeps to maxSockets', async () => {
+    const live = await target();
+    const proxy = await proxyServer();
+    const agent = await agentThrough(proxy.url);
+    await Promise.all(Array.from({ length: 40 }, () => call(live.url, agent)));
+    expect(proxy.tunnels).toBe(5);
+  });
+
+  it('resumes sessions, verifies the target', async () => {
+    const live = await target({ keepAliveTimeout: 0 });
+    const agent = await agentThrough((await proxyServer()).url, { idleTimeoutMs: 30 });
+    await call(live.url, agent);
+    await until(() => live.sockets.size === 0);
+    await call(live.url, agent);
+    expect(live.resumed).toBe(1);
+    const refused = call(live.url, agent, { servername: 'elsewhere.example', rejectUnauthorized: false });
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+  });
+
+  it.each([
+    ['https://target.example', 'target.example:443'],
+    ['https://[::1]:8443', '[::1]:8443'],
+  ])('asks for %s as %s', async (url, authority) => {
+    const refusing = await answering('300 Multiple');
+    await expect(call(url, await agentThrough(refusing.url))).rejects.toMatchObject({
+      code: 'ERR_PROXY_TUNNEL_300',
+      message: 'The proxy answered CONNECT with status 300.',
+    });
+    const [{ path, headers }] = refusing.heads;
+    expect([path, headers.host, headers['proxy-authorization']]).toEqual([authority, authority, undefined]);
+  });
+
+  it('goes to port 443 by default', async () => {
+    const proxy = await answering('502 No');
+    const socket = (await agentThrough(proxy.url)).createConnection({ host: 'target' });
+    await expect(once(socket, 'close')).rejects.toMatchObject({ code: 'ERR_PROXY_TUNNEL_502' });
+    expect(proxy.heads).toMatchObject([{ path: 'target:443' }]);
+  });
+
+  it.each([
+    ['user', 'user:'],
+    [':secret', ':secret'],
+    ['50%:off', '50%:off'],
+  ])('credentials may be %s', async (userinfo, expected) => {
+    const refusing = await answering('407 No');
+    const agent = await agentThrough(refusing.url.replace('//', `//${userinfo}@`));
+    await expect(call(NOWHERE, agent)).rejects.toMatchObject({ code: 'ERR_PROXY_TUNNEL_407' });
+    const basic = `Basic ${Buffer.from(expected).toString('base64')}`;
+    expect(refusing.heads[0].headers['proxy-authorization']).toBe(basic);
+  });
+
+  it('what comes right behind the answer to CONNECT belongs to the tunnel', async () => {
+    const banner = await proxyServer((socket) => socket.write('HTTP/1.1 299 OK\r\n\r\n220 no TLS here\r\n'));
+    await expect(call(NOWHERE, await agentThrough(banner.url))).rejects.toMatchObject({
+      code: expect.stringMatching(/^ERR_SSL_|^EPROTO$/),
+    });
+  });
+});
+
+describe('A tunnel', () => {
+  it('takes no more than its reader does', async () => {
+    const length = 1_000_000;
+    const sent: Promise<unknown>[] = [];
+    const proxy = await proxyServer((socket) => {
+      socket.write(ESTABLISHED);
+      sent.push(new Promise((resolve) => socket.end(Buffer.alloc(length), () => resolve(undefined))));
+    });
+    const tunnel = tunnelThrough(proxy);
+    tunnel.read(0);
+    await until(() => tunnel.readableLength >= tunnel.readableHighWaterMark);
+    await Promise.all(sent);
+    // Time for what would come if it was not held back.
+    for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(tunnel.readableLength).toBeLessThan(300_000);
+    expect(Buffer.concat((await tunnel.toArray()) as Buffer[])).toHaveLength(length);
+  });
+
+  it('ends the connection to the proxy where its user ends', async () => {
+    const ended: Promise<unknown>[] = [];
+    const proxy = await proxyServer((socket) => {
+      socket.write(ESTABLISHED);
+      ended.push(once(socket.resume(), 'end'));
+    });
+    const tunnel = tunnelThrough(proxy);
+    await new Promise<void>((resolve) => tunnel.end('last words', resolve));
+    await Promise.all(ended);
+    expect(ended).toHaveLength(1);
+  });
+
+  it('carries large bodies both ways', async () => {
+    const live = await target({ onRequest: (request, response) => void request.pipe(response) });
+    const agent = await agentThrough((await proxyServer()).url);
+    const body = Buffer.alloc(3_000_000, 'x');
+    const request = https.request(live.url, { agent, method: 'POST' });
+    request.end(body);
+    const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+    expect(Buffer.concat((await response.toArray()) as Buffer[])).toHaveLength(body.length);
+  });
+
+  it.each([
+    ['with its length, and closes', 'content-length: 4000000\r\n'],
+    ['that ends with the connection', ''],
+  ])('brings the tail of an answer %s, to a slow reader', async (_, length) => {
+    const body = Buffer.alloc(4_000_000, 'x');
+    const head = `HTTP/1.1 200 OK\r\n${length}connection: close\r\n\r\n`;
+    const live = await target({
+      onRequest: (request) => void request.socket.end(Buffer.concat([Buffer.from(head), body])),
+    });
+    const agent = await agentThrough((await proxyServer()).url);
+    const [response] = (await once(https.get(live.url, { agent }), 'response')) as [http.IncomingMessage];
+    // What the server sent has arrived, and the proxy has closed, long before it is read.
+    await once(response, 'readable');
+    await new Promise((turn) => setTimeout(turn, 100));
+    let bytes = 0;
+    for await (const chunk of response) {
+      bytes += (chunk as Buffer).length;
+      await new Promise((turn) => setTimeout(turn, 1));
+    }
+    expect(bytes).toBe(body.length);
+  });
+});
+
+describe('A proxy that speaks TLS itself', () => {
+  const pair = () => ({ cert: authority.serverChain, key: authority.server.key });
+
+  it('is verified, and not by our chain', async () => {
+    const proxy = await proxyServer(undefined, pair());
+    await expect(call(NOWHERE, await agentThrough(proxy.url))).rejects.toMatchObject({
+      code: expect.stringMatching(/^ERR_PROXY_(SELF_SIGNED|UNABLE_TO)/),
+    });
+    expect(proxy.heads).toEqual([]);
+  });
+
+  it.each([
+    ['TLSv1.2', 'TLSv1', 'TLSv1.1'],
+    ['what the process says', 'TLSv1.3', 'TLSv1.2'],
+  ] as const)('has to speak at least %s', async (_, DEFAULT_MIN, maxVersion) => {
+    const { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS } = tls;
+    open.push(() => Object.assign(tls, { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS }));
+    const old = { minVersion: 'TLSv1', maxVersion, ciphers: 'ALL:@SECLEVEL=0' } as const;
+    const proxy = await proxyServer(undefined, { ...pair(), ...old });
+    Object.assign(tls, { DEFAULT_MIN_VERSION: DEFAULT_MIN, DEFAULT_CIPHERS: old.ciphers });
+    await expect(call(NOWHERE, await agentThrough(proxy.url))).rejects.toMatchObject({
+      code: expect.stringMatching(/^ERR_PROXY_(EPROTO$|SSL_)/),
+    });
+  });
+
+  it("is verified against its own name, not the target's", async () => {
+    const named = (name: string) => issue(name, { issuer: authority.intermediate, names: [name] });
+    const [ofProxy, ofTarget] = await Promise.all([named('localhost'), named('target.example')]);
+    const serving = ({ certificate, key }: Issued) => ({
+      cert: certificate + authority.intermediate.certificate,
+      key,
+    });
+    const live = await target(serving(ofTarget));
+    // The authority takes the place of Node's public roots.
+    const real = tls.connect.bind(tls) as (options: tls.ConnectionOptions) => tls.TLSSocket;
+    const connecting = jest
+      .spyOn(tls, 'connect')
+      .mockImplementation(((options: tls.ConnectionOptions) =>
+        real(options.secureContext ? options : { ...options, ca: authority.chain })) as typeof tls.connect);
+    const through = async (proxy: Issued): Promise<unknown> => {
+      const { port } = await proxyServer(undefined, serving(proxy));
+      return call(`https://target.example:${live.port}`, await agentThrough(`https://localhost:${port}`));
+    };
+    await expect(through(ofProxy)).resolves.toMatchObject({ status: 200 });
+    await expect(through(ofTarget)).rejects.toMatchObject({ code: 'ERR_PROXY_TLS_CERT_ALTNAME_INVALID' });
+    // Said, because a process may have NODE_TLS_REJECT_UNAUTHORIZED=0.
+    const asked = connecting.mock.calls.map(([options]) => options as tls.ConnectionOptions);
+    const toProxies = asked.filter(({ secureContext }) => !secureContext);
+    expect(toProxies.map(({ rejectUnauthorized }) => rejectUnauthorized)).toEqual([true, true]);
+  });
+});
+
+describe('A proxy that opens no tunnel', () => {
+  it('that refuses, with more calls than connections: each gets the error, which shows no password', async () => {
+    const refusing = await answering('407 Proxy Authentication Required');
+    const agent = await agentThrough(refusing.url.replace('//', '//user:wrong@'), { maxSockets: 2 });
+    const outcomes = await Promise.allSettled(Array.from({ length: 6 }, () => call(NOWHERE, agent)));
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject(rejected('ERR_PROXY_TUNNEL_407'));
+      expect(inspect(outcome, { depth: 9, showHidden: true })).not.toMatch(/wrong/);
+      expect(String((outcome as PromiseRejectedResult).reason)).toMatch(
+        /status 407: check the user and password/,
+      );
+    }
+  });
+
+  it.each<[string, string | (() => Promise<string>), unknown]>([
+    [
+      'resets',
+      async () => (await proxyServer((socket) => void socket.destroy())).url,
+      'ERR_PROXY_ECONNRESET',
+    ],
+    ['answers 502', async () => (await answering('502 Bad Gateway')).url, 'ERR_PROXY_TUNNEL_502'],
+    ['does not listen', 'http://127.0.0.1:1', 'ERR_PROXY_ECONNREFUSED'],
+    ['has no address', 'http://proxy.invalid:1', expect.stringMatching(/^ERR_PROXY_(ENOTFOUND|EAI_AGAIN)$/)],
+  ])('%s: that is the error of the call', async (_, proxy, code) => {
+    const agent = await agentThrough(typeof proxy === 'string' ? proxy : await proxy());
+    await expect(call(NOWHERE, agent)).rejects.toMatchObject({ code });
+  });
+
+  it.each([
+    ['Proxy-Authenticate: Negotiate\r\nProxy-Authenticate: NTLM', 'ERR_PROXY_AUTH_SCHEME'],
+    ['Proxy-Authenticate: Digest realm="no basic here", nonce="a"', 'ERR_PROXY_AUTH_SCHEME'],
+    ['Proxy-Authenticate: Negotiate\r\nProxy-Authenticate: Basic realm="proxy"', 'ERR_PROXY_TUNNEL_407'],
+    ['Proxy-Authenticate: basic', 'ERR_PROXY_TUNNEL_407'],
+    ['Date: today', 'ERR_PROXY_TUNNEL_407'],
+  ])('a 407 with %s is %s', async (header, code) => {
+    const refusing = await answering(`407 No\r\n${header}`);
+    const agent = await agentThrough(refusing.url.replace('//', '//user:secret@'));
+    const failing = await call(NOWHERE, agent).catch((error: Error) => error);
+    expect(failing).toMatchObject({ code });
+    expect(/password/.test((failing as Error).message)).toBe(code === 'ERR_PROXY_TUNNEL_407');
+  });
+
+  it('is left: its connection is closed', async () => {
+    const ended: Promise<unknown>[] = [];
+    const refusing = await proxyServer((socket) => {
+      ended.push(once(socket.resume(), 'end'));
+      socket.write('HTTP/1.1 100 Continue\r\n\r\n');
+    });
+    await expect(call(NOWHERE, await agentThrough(refusing.url))).rejects.toMatchObject({
+      code: 'ERR_PROXY_TUNNEL_100',
+    });
+    await Promise.all(ended);
+    expect(ended).toHaveLength(1);
+  });
+
+  it('nor answers is given up after the time to connect', async () => {
+    const limited = connectionsWithLimit();
+    let asked = false;
+    const silent = await proxyServer(() => void (asked = true));
+    const failing = call(NOWHERE, await agentThrough(silent.url, LIMIT));
+    await until(() => asked);
+    // The time itself is Node's to count.
+    limited().emit('timeout');
+    await expect(failing).rejects.toMatchObject({ code: 'ERR_PROXY_TIMEOUT' });
+  });
+
+  it('is none whose answer came while this process stood still', async () => {
+    const proxy = await proxyServer((socket) => {
+      socket.write(ESTABLISHED);
+      standStill(350);
+    });
+    const tunnel = tunnelThrough(proxy, 300);
+    const written = once(tunnel, 'drain');
+    tunnel.write(Buffer.alloc(tunnel.writableHighWaterMark));
+    await written;
+  });
+
+  it('a call given up while the tunnel is built ends, and so does the tunnel', async () => {
+    let held: net.Socket | undefined;
+    const holding = await proxyServer((socket) => void (held = socket.resume()));
+    const errors: Error[] = [];
+    const request = https.get(NOWHERE, { agent: await agentThrough(holding.url) });
+    request.on('error', (error) => errors.push(error));
+    await until(() => held !== undefined);
+    const gone = once(held as unknown as net.Socket, 'end');
+    const closed = new Promise((resolve) => request.once('close', resolve));
+    request.destroy();
+    await closed;
+    expect(errors).toHaveLength(1);
+    await gone;
+  });
+});
+
+describe('A tunnel that ends', () => {
+  /** A call through it, over a connection that is idle now. Each CONNECT gives the proxy's end of a tunnel. */
+  async function idleTunnel(options: MtlsServerOptions = {}) {
+    const live = await target({ keepAliveTimeout: 60_000, ...options });
+    const ends: net.Socket[] = [];
+    let isForwarding = true;
+    const proxy = await proxyServer((socket) => {
+      ends.push(socket);
+      const upstream = net.connect(live.port, '127.0.0.1', () => {
+        socket.write(ESTABLISHED);
+        upstream.on('data', (chunk: Buffer) => socket.write(chunk)).on('error', () => undefined);
+        socket.on('data', (chunk: Buffer) => isForwarding && upstream.write(chunk));
+      });
+      socket.on('close', () => upstream.destroy());
+    });
+    const agent = await agentThrough(proxy.url, LIMIT);
+    const limits = { timeoutMs: 3_000, maxResponseBytes: 1_000 };
+    const post = () => exchange({ url: new URL(live.url), method: 'POST', headers: {}, agent, ...limits });
+    expect((await post()).status).toBe(200);
+    await until(() => Object.keys(agent.freeSockets).length === 1);
+    const block = (): void => void (isForwarding = false);
+    return { agent, live, proxy, post, socket: ends[0], block };
+  }
+  const ENDINGS = ['end', 'resetAndDestroy'] as const;
+
+  it.each(ENDINGS)('while it is idle: the next call takes another (%s)', async (end) => {
+    const { agent, post, socket, proxy, live } = await idleTunnel();
+    socket[end]();
+    await until(() => Object.keys(agent.freeSockets).length === 0);
+    expect(await post()).toMatchObject({ status: 200 });
+    expect([proxy.heads.length, live.subjects.length]).toEqual([2, 2]);
+  });
+
+  it.each(ENDINGS)(
+    'after a call began: at once, and it is not said that nothing was done (%s)',
+    async (end) => {
+      const { post, socket, block, live } = await idleTunnel();
+      block();
+      socket.once('data', () => socket[end]());
+      await expect(post()).rejects.toMatchObject({ kind: 'reset', phase: 'sent', reusedSocket: true });
+      expect(live.subjects).toHaveLength(1);
+    },
+  );
+
+  it.each<[string, (ofProxy: net.Socket, own: net.Socket) => unknown]>([
+    ['ends', (ofProxy) => ofProxy.end()],
+    ['is reset', (ofProxy) => ofProxy.resetAndDestroy()],
+    ['is only closed, on our side', (_, own) => own.destroy()],
+  ])('in the middle of an answer is an error at once: its connection %s', async (_, cut) => {
+    const limited = connectionsWithLimit();
+    let isHalf = false;
+    const { agent, live, socket } = await idleTunnel({
+      onRequest: (_request, response) => void (isHalf ? response.write('half of it') : response.end()),
+    });
+    // The limit of CONNECT does not count for calls through the tunnel.
+    expect(limited().timeout).toBe(0);
+    isHalf = true;
+    const failed = new Promise((resolve, reject) => {
+      const request = https.get(live.url, { agent }, (response) => {
+        response.on('error', resolve).on('end', () => reject(new Error('It was taken for a whole answer')));
+        response.once('data', () => cut(socket, limited()));
+      });
+      request.on('error', resolve);
+    });
+    expect(await failed).toMatchObject({ code: 'ECONNRESET' });
+  });
+});
