@@ -1,0 +1,376 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type IncomingMessage } from 'node:http';
+import { get } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  LinkSdkService,
+  ServiceApiError,
+  type ServiceHttpOptions,
+  ServiceModule,
+  type ServiceModuleOptions,
+} from 'nestjs-service';
+import { type ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
+import { run } from '../../lib/cli/doctor.js';
+import { commandIo } from '../helpers/command-io.js';
+import { hangingRelay, type HangingRelay } from '../helpers/hanging-relay.js';
+import { freePort } from '../helpers/loopback.js';
+import { startNginx } from '../helpers/nginx.js';
+import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { readDocument } from '../helpers/readme.js';
+import { startSimulator } from '../helpers/simulators.js';
+import { type Platform, startHost } from '../helpers/start-host.js';
+import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
+
+/** What hangs first and answers then, over real TLS. The cases only wait: they run beside each other. */
+describe('an attempt that hangs', () => {
+  interface Started extends StartedModule {
+    simulator: ServiceSimulator;
+    create: (timeout?: number) => Promise<unknown>;
+    fail: (fault: SimulatorFault, times?: number) => void;
+  }
+  type Way = { to: 'baseUrl' | 'authUrl' | 'proxy'; hang: number };
+  const closing: (() => Promise<unknown>)[] = [];
+  afterAll(() => Promise.all(closing.map((close) => close())));
+
+  /** An application with a simulator of its own. */
+  async function start(http: ServiceHttpOptions): Promise<Started> {
+    const simulator = await startSimulator();
+    const options = simulator.moduleOptions({ authentication: 'mtls', oauth: true });
+    return startWith(simulator, { ...options, http });
+  }
+
+  async function startWith(simulator: ServiceSimulator, options: ServiceModuleOptions): Promise<Started> {
+    const started = await startModule(options);
+    closing.push(async () => {
+      await started.module.close();
+      await simulator.stop();
+    });
+    return {
+      ...started,
+      simulator,
+      create: (timeout) => started.customers.create({ app_user_id: randomUUID() }, { timeout }),
+      fail: (fault, times = 1) => simulator.fail({ path: /^\/(banks|customers)/, times, fault }),
+    };
+  }
+
+  /** The way to the API or to the token endpoint leads through a relay, or the proxy is one. */
+  async function through(
+    { to, hang }: Way,
+    http: ServiceHttpOptions,
+  ): Promise<Started & { relay: HangingRelay }> {
+    const simulator = await startSimulator();
+    const options = simulator.moduleOptions({ authentication: 'mtls', oauth: true });
+    const url = new URL(options.urls[to === 'authUrl' ? to : 'baseUrl'] ?? '');
+    const relay = await hangingRelay(Number(url.port), { proxy: to === 'proxy' });
+    relay.hang = hang;
+    closing.push(() => relay.close());
+    url.port = String(relay.port);
+    const way =
+      to === 'proxy'
+        ? { http: { ...http, proxy: relay.url } }
+        : { http, urls: { ...options.urls, [to]: url.href } };
+    return { ...(await startWith(simulator, { ...options, ...way })), relay };
+  }
+
+  it.concurrent('GET: an answer that takes nearly all the time arrives, by default', async () => {
+    const { banks, fail, simulator } = await start({ timeout: 3_000 });
+    fail({ delayMs: 2_000 });
+    await banks.list();
+    expect(simulator.apiRequests).toHaveLength(1);
+  });
+
+  it.concurrent('GET: one for each of http.retries', async () => {
+    const { banks, fail, simulator } = await start({ timeout: 10_000, attemptTimeout: 1_500 });
+    fail('hang', 2);
+    await banks.list();
+    expect(simulator.apiRequests).toHaveLength(3);
+  });
+
+  it.concurrent(
+    'GET: as long as its own limit for an attempt, and as often as its own retries, allow',
+    async () => {
+      const { banks, fail, simulator } = await start({ timeout: 10_000, retries: 0 });
+      fail('hang');
+      await banks.list({ retries: 1, attemptTimeout: 1_500 });
+      expect(simulator.apiRequests).toHaveLength(2);
+    },
+  );
+
+  it.concurrent('GET: the last attempt has all the time that is left', async () => {
+    const { banks, fail, simulator } = await start({ timeout: 10_000, attemptTimeout: 1_500, retries: 1 });
+    fail('hang');
+    fail({ delayMs: 2_000 });
+    await banks.list();
+    expect(simulator.apiRequests).toHaveLength(2);
+  });
+
+  it.concurrent('GET: a body that does not end is within the time of its attempt', async () => {
+    const { banks, fail, simulator } = await start({ timeout: 10_000, attemptTimeout: 1_500 });
+    fail({ trickleMs: 20 });
+    await banks.list();
+    expect(simulator.apiRequests).toHaveLength(2);
+  });
+
+  it.concurrent('POST that was sent: it has all the time, and is not sent again', async () => {
+    const { create, fail, simulator } = await start({ timeout: 10_000, attemptTimeout: 300 });
+    fail({ delayMs: 600 });
+    await create();
+    expect(simulator.apiRequests).toHaveLength(1);
+    fail('hang');
+    expect(await rejection(create(1_500))).toMatchObject({ kind: 'timeout', outcomeUnknown: true });
+    expect(simulator.apiRequests).toHaveLength(2);
+  });
+
+  it.concurrent.each([
+    ['a server that accepts and says nothing', 'baseUrl', { connectTimeout: 1_500 }],
+    ['the same, where the call has little time', 'baseUrl', { timeout: 4_000 }],
+    ['a proxy that never answers CONNECT', 'proxy', { connectTimeout: 1_500 }],
+  ] as const)('POST: %s; the next connection is answered', async (_, to, http) => {
+    const { create, relay, simulator } = await through({ to, hang: 1 }, http);
+    await create();
+    expect(relay.connections).toBe(2);
+    expect(simulator.apiRequests).toHaveLength(1);
+  });
+
+  it.concurrent('no connection at all: says so, and that nothing was done', async () => {
+    const { create, relay } = await through({ to: 'baseUrl', hang: Infinity }, { connectTimeout: 100 });
+    expect(await rejection(create())).toMatchObject({
+      kind: 'timeout',
+      reason: 'ERR_CONNECT_TIMEOUT',
+      outcomeUnknown: false,
+      hint: expect.stringContaining('http.connectTimeout'),
+    });
+    expect(relay.connections).toBe(3);
+  });
+
+  it.concurrent('no tunnel at all: the same', async () => {
+    const { create } = await through({ to: 'proxy', hang: Infinity }, { connectTimeout: 100, retries: 0 });
+    // The tunnel's limit and the call's are the same: on a busy machine either may be seen first.
+    const kind: unknown = expect.stringMatching(/^(timeout|proxy)$/);
+    expect(await rejection(create())).toMatchObject({ kind, outcomeUnknown: false });
+  });
+
+  it.concurrent('waiting for a free connection is neither connecting nor hanging', async () => {
+    const limits = { maxSockets: 1, connectTimeout: 1_500, attemptTimeout: 2_000 };
+    const { create, banks, fail, simulator } = await start(limits);
+    fail({ delayMs: 700 }, 4);
+    await Promise.all([create(), create(), banks.list(), banks.list()]);
+    expect(simulator.apiRequests).toHaveLength(4);
+  });
+
+  it.concurrent('a kept-alive connection needs no connecting', async () => {
+    const { create, fail, relay } = await through({ to: 'baseUrl', hang: 0 }, { connectTimeout: 1_500 });
+    await create();
+    fail({ delayMs: 2_000 });
+    await create();
+    expect(relay.connections).toBe(1);
+  });
+
+  it.concurrent("with http.idleTimeout: 0 each call connects, also the application's own", async () => {
+    const { create, relay, auth } = await through({ to: 'baseUrl', hang: 0 }, { idleTimeout: 0 });
+    await create();
+    await create();
+    expect(relay.connections).toBe(2);
+    const own = get(`https://127.0.0.1:${relay.port}`, { agent: auth.httpsAgent });
+    const [answer] = (await once(own, 'response')) as [IncomingMessage];
+    await once(answer.resume(), 'end');
+    await create();
+    expect(relay.connections).toBe(4);
+  });
+
+  it.concurrent(
+    'the token request: another connection follows one that says nothing; an answer may take longer',
+    async () => {
+      const { auth, relay, simulator } = await through({ to: 'authUrl', hang: 1 }, { connectTimeout: 1_500 });
+      simulator.fail({ face: 'token', fault: { delayMs: 2_000 } });
+      await auth.getApiToken();
+      expect(relay.connections).toBe(2);
+      expect(simulator.tokenRequests).toHaveLength(1);
+    },
+  );
+});
+
+describe('inbound requests that a shutdown ends', () => {
+  let simulator: ServiceSimulator;
+  afterEach(() => simulator.stop());
+
+  it.each<Platform>(['express', 'fastify'])(
+    '503, and 502 with the doubt where a change was sent (%s)',
+    async (platform) => {
+      simulator = await startSimulator();
+      const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
+      const http = { timeout: 600_000, shutdownTimeout: 50 };
+      const host = await startHost(ServiceModule.forRoot({ ...options, http }), platform);
+      simulator.fail({ path: /banks|customers/, times: 9, fault: 'hang' });
+      simulator.fail({ when: ({ form }) => form?.scope === 'customer.c-1', times: 9, fault: 'hang' });
+      const session = { customer_id: 'c-1', permissions: ['identity'] };
+      const answers = [
+        host.request('GET', '/banks'),
+        host.request('POST', '/link-session', session),
+        host.request('POST', '/customers', { app_user_id: 'u-1' }),
+      ];
+      for (const path of [/^\/banks/, /^\/customers/])
+        await simulator.waitForRequest((request) => path.test(request.path));
+      await simulator.waitForRequest(({ form }) => form?.scope === 'customer.c-1');
+      await host.close();
+      const [list, connect, create] = await Promise.all(answers);
+      for (const { headers } of [list, connect, create]) {
+        expect([headers.get('connection'), headers.get('retry-after')]).toEqual(['close', null]);
+      }
+      const unavailable = 'The service cannot be reached at the moment.';
+      for (const { status, body } of [list, connect]) {
+        expect(status).toBe(503);
+        expect(body).toEqual({ statusCode: 503, message: unavailable, code: 'connection_closed' });
+      }
+      expect(create.status).toBe(502);
+      expect(create.body).toEqual({
+        statusCode: 502,
+        message:
+          'The service failed to answer this call. The request may have been carried out all the same.',
+        code: 'connection_closed',
+      });
+    },
+  );
+});
+
+const program = findPeer('nginx');
+const nginxIt = itWith(program, 'TLS by nginx as a sidecar');
+
+describe('docs/certificates.md: a sidecar has the key', () => {
+  let simulator: ServiceSimulator;
+  let nginx: Awaited<ReturnType<typeof startNginx>> | undefined;
+  let folder: string;
+  /** What is set where nginx shows the certificate, shows none to the API, and is before the token endpoint. */
+  let sidecar: string;
+  let withoutCertificate: string;
+  let tokenSidecar: string;
+
+  beforeAll(async () => {
+    simulator = await startSimulator({
+      requireClientCertificate: true,
+      clientCertificateRefusal: 'http-400',
+      certificateBoundTokens: true,
+    });
+    if (nginxIt !== it) return;
+    const nginxPath = requirePeer(program);
+    folder = await mkdtemp(join(tmpdir(), 'sidecar-'));
+    const { certificate, privateKey } = simulator.application;
+    const files = { 'tls.crt': certificate, 'tls.key': privateKey, 'chain.pem': simulator.chain };
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+    const { fences } = await readDocument('docs/certificates.md');
+    const recipe = fences.find(({ language }) => language === 'nginx')?.text ?? '';
+    expect(fences.some(({ text }) => /^SERVICE_BASE_URL=http:\/\/127\.0\.0\.1:8080$/m.test(text))).toBe(true);
+    const ports = await Promise.all([freePort(), freePort(), freePort()]);
+    const { baseUrl, authUrl } = simulator.urls;
+    const serversOf = (index: number, target: string): string =>
+      recipe
+        .replace('api.service.example:443', new URL(target).host)
+        .replaceAll('api.service.example', 'localhost')
+        .replaceAll(/\/run\/secrets\/[\w-]+\//g, `${folder}/`)
+        .replace('127.0.0.1:8080', `127.0.0.1:${ports[index]}`)
+        .replaceAll(/\bservice\b(?=[ ;]|$)/gm, `service-${index}`);
+    const bare = serversOf(1, baseUrl).replaceAll(/proxy_ssl_certificate.*;/g, '');
+    const servers = [serversOf(0, baseUrl), bare, serversOf(2, authUrl)].join('\n');
+    nginx = await startNginx(nginxPath, servers);
+    [sidecar, withoutCertificate, tokenSidecar] = ports.map((port) => `http://127.0.0.1:${port}`);
+  });
+  afterAll(async () => {
+    await nginx?.stop();
+    if (folder) await rm(folder, { recursive: true });
+    await simulator.stop();
+  });
+
+  const options = (baseUrl: string, more: ServiceModuleOptions = {}): ServiceModuleOptions => ({
+    environment: 'production',
+    authentication: 'mtls',
+    urls: { baseUrl, ...more.urls },
+    appToken: simulator.appToken,
+    oauth: more.oauth,
+    http: { retries: 0 },
+  });
+
+  nginxIt('calls the service with the certificate of nginx and our app token', async () => {
+    const warnings: string[] = [];
+    const other = (): void => undefined;
+    const logger = { log: other, error: other, warn: (line: string) => void warnings.push(line) };
+    const { module, banks, customers } = await startModule(options(sidecar), logger);
+    await banks.list();
+    await customers.create({ app_user_id: 'u-1' });
+    expect(simulator.apiRequests.splice(0)).toMatchObject(
+      ['GET', 'POST'].map((method) => ({
+        method,
+        certificateSubject: simulator.application.subject,
+        headers: { 'service-app-token': simulator.appToken },
+      })),
+    );
+    expect(warnings).toEqual([]);
+    await module.close();
+  });
+
+  it('needs no certificate of a tls function either', async () => {
+    const tls = () => ({});
+    const { module } = await startModule({ ...options('http://127.0.0.1:1'), tls });
+    await module.close();
+    const error = await rejection(startModule({ ...options('https://127.0.0.1:1'), tls }));
+    expect(String(error)).toContain('the tls function returned none');
+  });
+
+  nginxIt('says where to look if the sidecar shows no certificate', async () => {
+    const { module, banks } = await startModule(options(withoutCertificate));
+    const error = (await rejection(banks.list())) as ServiceApiError;
+    expect(error).toBeInstanceOf(ServiceApiError);
+    expect(error.status).toBe(400);
+    expect(error.hint).toContain('check what the sidecar at urls.baseUrl (SERVICE_BASE_URL) shows');
+    await module.close();
+  });
+
+  nginxIt('has it bind tokens too', async () => {
+    const { clientId, clientSecret } = simulator;
+    const { module, auth, banks } = await startModule({
+      ...options(sidecar, {
+        urls: { authUrl: tokenSidecar },
+        oauth: { clientId, clientSecret, mtls: true },
+      }),
+      authentication: 'oauth',
+    });
+    await banks.list();
+    const sdk = module.get(LinkSdkService);
+    await sdk.connectParameters({ customer_id: 'c-1', permissions: ['identity'] });
+    expect(auth.certificate).toBeUndefined();
+    const { subject } = simulator.application;
+    expect(simulator.requests.slice(-3).map(({ certificateSubject }) => certificateSubject)).toEqual([
+      subject,
+      subject,
+      subject,
+    ]);
+    await module.close();
+  });
+
+  nginxIt('the doctor checks what it can', async () => {
+    const { clientId, clientSecret, appToken } = simulator;
+    const io = commandIo({
+      SERVICE_ENVIRONMENT: 'production',
+      SERVICE_BASE_URL: sidecar,
+      SERVICE_AUTH_URL: tokenSidecar,
+      SERVICE_APP_TOKEN: appToken,
+      SERVICE_CLIENT_ID: clientId,
+      SERVICE_CLIENT_SECRET: clientSecret,
+      SERVICE_OAUTH_MTLS: 'true',
+    });
+    expect(await run([], io, { stepMs: 10_000, totalMs: 20_000 })).toBe(0);
+    const rows = Object.fromEntries(
+      [...io.printed().matchAll(/^(\w+) +(\S+) +(.+)$/gm)].map(([, status, name, message]) => [
+        name,
+        `${status}: ${message}`,
+      ]),
+    );
+    expect(rows).toMatchObject({
+      'token.api': expect.stringMatching(/^ok: /),
+      'api.banks': expect.stringMatching(/^ok: GET \/banks\/v1 is answered/),
+    });
+  });
+});
