@@ -1080,8 +1080,11 @@ describe('close', () => {
 });
 
 describe('2,000 random histories', () => {
-  it('never ask twice at a time or too early, hand out an expired token, cache a rejection, or leave a trace', () =>
-    replayHistories(2_000));
+  it(
+    'never ask twice at a time or too early, hand out an expired token, cache a rejection, or leave a trace',
+    () => replayHistories(2_000),
+    600_000,
+  );
 
   it('nor does that of a wall clock that is set back while a 429 holds a caller', () =>
     replayHistories(1, [
