@@ -10,7 +10,7 @@ import { type ServiceSimulator } from 'nestjs-service/testing';
 import { CALL_HELP } from '../../lib/cli/call.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { commandIo } from '../helpers/command-io.js';
-import { MODES } from '../helpers/leak-scan.js';
+import { MODES } from '../helpers/modes.js';
 import { deadPort } from '../helpers/loopback.js';
 import { secretsIn } from '../helpers/secret-scan.js';
 import { commandLine } from '../helpers/source-process.js';

@@ -15,6 +15,7 @@ export default {
     '<rootDir>/test/soak/**/*.spec.ts',
     '<rootDir>/test/e2e/load.spec.ts',
     '<rootDir>/test/e2e/modes.spec.ts',
+    '<rootDir>/test/e2e/no-secret-leaks.spec.ts',
     '<rootDir>/test/e2e/page.spec.ts',
     '<rootDir>/test/e2e/token-store.spec.ts',
     '<rootDir>/test/e2e/rotation.spec.ts',
