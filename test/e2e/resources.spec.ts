@@ -1,21 +1,63 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { LinkSdkService, ServiceRequestError, type Customer } from 'nestjs-service';
-import { type ServiceSimulator } from 'nestjs-service/testing';
-import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { validateSync } from 'class-validator';
+import { randomUUID } from 'node:crypto';
+import {
+  ConnectDto,
+  CreateCustomerDto,
+  LinkSdkService,
+  ServiceHttpService,
+  ServiceModule,
+  ServiceRequestError,
+  type Customer,
+  type ServiceHttpOptions,
+  type ServiceModuleOptions,
+} from 'nestjs-service';
+import { serviceErrors, type ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
+import { resolveOptions } from '../../lib/config/resolve-options.js';
+import { validateInput } from '../../lib/http/validate-input.js';
+import { LinkSessionDto } from '../../lib/link-sdk/connect.dto.js';
+import { inputsBySchema } from '../helpers/inputs-by-schema.js';
+import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startSimulator } from '../helpers/simulators.js';
+import { startHost } from '../helpers/start-host.js';
+import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const CUSTOMERS = '/customers/v1';
+
+let simulator: ServiceSimulator;
+/** With OAuth, and with its certificate alone. */
+let api: StartedModule;
+let mtls: StartedModule;
+const closing: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  simulator = await startSimulator();
+  api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+  mtls = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
+});
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+  simulator.clearFaults();
+  simulator.clearRequests();
+});
+afterAll(async () => {
+  await Promise.all([api.module.close(), mtls.module.close()]);
+  await simulator.stop();
+});
+
+const optionsWith = (http: ServiceHttpOptions) => ({
+  ...simulator.moduleOptions({ authentication: 'mtls' }),
+  http,
+});
+async function start(http: ServiceHttpOptions): Promise<StartedModule> {
+  const started = await startModule(optionsWith(http));
+  closing.push(() => started.module.close());
+  return started;
+}
 
 /** What hosts write; the compiler reads it too (npm run typecheck). */
 describe('the resources', () => {
-  let simulator: ServiceSimulator;
-  let api: StartedModule;
-  beforeAll(async () => {
-    simulator = await startSimulator();
-    api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
-  });
-  afterAll(async () => {
-    await api.module.close();
-    await simulator.stop();
-  });
   const headers = { 'idempotency-key': 'k-1', 'x-correlation-id': 'c-1' };
 
   it('customers.create takes headers, and a type for what it brings', async () => {
@@ -29,46 +71,34 @@ describe('the resources', () => {
     const id: string | undefined = customer?.customer_id;
     const other: unknown = customer?.anything_else;
     expect([typeof id === 'string' || id === undefined, other]).toEqual([true, undefined]);
+    simulator.fail({ path: CUSTOMERS, fault: { status: 201, body: '' } });
+    expect(await api.customers.create<Customer | undefined>({ app_user_id: 'u-1' })).toBeUndefined();
     // @ts-expect-error the service shows no query for it
     await api.customers.create({ app_user_id: 'u-3' }, { params: {} });
     // @ts-expect-error headers are text
     await api.customers.create({ app_user_id: 'u-4' }, { headers: { a: 1 } });
   });
 
-  it('customers.create is a success where the service answers without a body', async () => {
-    for (const status of [200, 201]) {
-      simulator.fail({ path: '/customers/v1', times: 1, fault: { status, body: '' } });
-      const customer = await api.customers.create<Customer | undefined>({ app_user_id: 'u-1' });
-      expect(customer).toBeUndefined();
-    }
+  it('banks.list takes a query and headers', async () => {
+    const banks: string[] = await api.banks.list<string[]>({
+      params: { country: 'ae', page: 2 },
+      headers,
+      signal: new AbortController().signal,
+      timeout: 5_000,
+    });
+    expect(banks).toBeDefined();
+    expect(simulator.apiRequests.at(-1)).toMatchObject({ path: '/banks/v1?country=ae&page=2', headers });
   });
 
-  it.each([
-    [0, 1],
-    [5, 6],
-    [undefined, 3],
-  ])('a call with retries: %s is sent %i times in all', async (retries, attempts) => {
-    simulator.clearRequests();
-    simulator.fail({ path: '/banks/v1', times: 10, fault: { status: 503 } });
-    const error = await rejection(api.banks.list({ retries }));
-    simulator.clearFaults();
-    expect(error).toMatchObject({ status: 503 });
-    expect(simulator.apiRequests).toHaveLength(attempts);
-  });
-
-  it('numbers that cannot be are refused before anything is sent; options of a host are for its interceptors', async () => {
-    simulator.clearRequests();
-    for (const options of [{ retries: 11 }, { attemptTimeout: -1 }]) {
-      const [name] = Object.keys(options);
-      for (const call of [
-        () => api.banks.list(options),
-        () => api.customers.create({ app_user_id: 'u-1' }, options),
-        () => api.http.request('/banks/v1', options as object),
-        () => api.http.response({ url: '/banks/v1', ...(options as object) }),
-      ]) {
-        const refusal = await rejection(call());
-        expect(refusal).toMatchObject({ code: 'invalid_request', faults: [{ property: name }] });
-      }
+  it('refuse an option that cannot be before anything is sent; options of a host are for its interceptors', async () => {
+    for (const call of [
+      api.banks.list({ retries: 11 }),
+      api.customers.create({ app_user_id: 'u-1' }, { retries: 11 }),
+      api.http.request('/banks/v1', { retries: 11 }),
+      api.http.response({ url: '/banks/v1', retries: 11 }),
+    ]) {
+      const refusal = { code: 'invalid_request', faults: [{ property: 'retries' }] };
+      expect(await rejection(call)).toMatchObject(refusal);
     }
     expect(simulator.apiRequests).toEqual([]);
 
@@ -83,56 +113,256 @@ describe('the resources', () => {
     expect(seen).toEqual(['t-1', undefined]);
   });
 
-  it('banks.list takes a query and headers', async () => {
-    const banks: string[] = await api.banks.list<string[]>({
-      params: { country: 'ae', page: 2 },
-      headers,
-      signal: new AbortController().signal,
-      timeout: 5_000,
-    });
-    expect(banks).toBeDefined();
-    expect(simulator.apiRequests.at(-1)).toMatchObject({
-      path: '/banks/v1?country=ae&page=2',
-      headers,
-    });
-  });
-
-  it.each([
-    ['identity', "must be an array of texts, for example ['identity']"],
-    [[], 'should not be empty'],
-    [[1], '(each value) must be a string'],
-    [[' '], '(each value) must not be blank'],
-  ])('connectParameters says what is wrong with the permissions %j', async (permissions, message) => {
-    const session = { customer_id: 'c-1', permissions } as never;
-    const error = await rejection(api.module.get(LinkSdkService).connectParameters(session));
-    expect(error).toMatchObject({ message: `Nothing was sent: permissions ${message}` });
-  });
-
-  it('connectParameters takes a signal and a time-out in milliseconds', async () => {
-    const sdk = api.module.get(LinkSdkService);
-    const session = { customer_id: 'c-1', permissions: ['identity'] };
-    const reason = new Error('mine');
-    expect(await rejection(sdk.connectParameters(session, { signal: AbortSignal.abort(reason) }))).toBe(
-      reason,
-    );
-    simulator.fail({ face: 'token', times: 1, fault: 'hang' });
-    expect(await rejection(sdk.connectParameters(session, { timeout: 50 }))).toMatchObject({
-      kind: 'timeout',
-    });
-    simulator.clearFaults();
-    for (const limit of [{ timeout: -1 }, { timeout: Infinity }, { signal: {} as never }]) {
-      expect(await rejection(sdk.connectParameters(session, limit))).toBeInstanceOf(ServiceRequestError);
+  it('a customer is what its Swagger schema allows, and nothing beyond', () => {
+    const { taken, refused } = inputsBySchema(CreateCustomerDto._OPENAPI_METADATA_FACTORY());
+    for (const input of taken) expect(validateInput(CreateCustomerDto, input)).toEqual(input);
+    for (const input of refused) expect(() => validateInput(CreateCustomerDto, input)).toThrow('app_user_id');
+    for (const app_user_id of [1, null, ['u-1']]) {
+      const check = () => validateInput(CreateCustomerDto, { app_user_id });
+      expect(check).toThrow('app_user_id must be a string');
     }
   });
 
-  it.each([undefined, null])('connectParameters takes %j for no bank', async (bank) => {
-    const session = { customer_id: 'c-2', permissions: ['identity'], bank_identifier: bank as undefined };
-    const parameters = await api.module.get(LinkSdkService).connectParameters(session);
-    expect(Object.keys(parameters).sort()).toEqual([
-      'access_token',
-      'app_token',
-      'customer_id',
-      'permissions',
-    ]);
+  it('another field of a customer goes by http.post, as the message says', async () => {
+    const customer = { app_user_id: randomUUID(), locale: 'ar' };
+    const { message } = (await rejection(api.customers.create(customer))) as Error;
+    expect(message).toMatch(
+      /locale is not a known field; ServiceHttpService sends any: http\.post\('\/customers\/v1', data\)/,
+    );
+    expect(simulator.apiRequests).toEqual([]);
+    await api.http.post(CUSTOMERS, customer);
+    expect(JSON.parse(simulator.apiRequests[0].body)).toEqual(customer);
   });
+});
+
+describe('a session of the LinkSDK', () => {
+  const session = { customer_id: 'c-1', permissions: ['identity'] };
+  const sdk = () => api.module.get(LinkSdkService);
+
+  const production: ServiceModuleOptions = {
+    environment: 'production',
+    urls: { baseUrl: 'https://api.example', authUrl: 'https://auth.example' },
+    appToken: 'app-token',
+    tls: { certificate: 'PEM', privateKey: 'PEM' },
+  };
+  const oauth = { clientId: randomUUID(), clientSecret: 'client-secret' };
+  const withOAuth: ServiceModuleOptions = { ...production, authentication: 'oauth', oauth };
+  const linkSdk = { includeAppToken: false };
+  const [app_token, access_token] = ['app-token', 'jwt'];
+
+  it.each<[string, ServiceModuleOptions, object]>([
+    ['mtls', production, { app_token }],
+    ['mtls with OAuth credentials', { ...production, oauth }, { app_token, access_token }],
+    ['oauth', withOAuth, { app_token, access_token }],
+    ['oauth without an app token', { ...withOAuth, appToken: undefined }, { access_token }],
+    ['oauth, includeAppToken false', { ...withOAuth, linkSdk }, { access_token }],
+    ['mtls, includeAppToken false', { ...production, linkSdk }, { app_token }],
+  ])('has the credentials of the mode: %s', async (_, given, credentials) => {
+    const { options } = await resolveOptions(given);
+    const token = { accessToken: 'jwt', tokenType: 'bearer' as const, scope: 'x', expiresAt: new Date() };
+    const made = new LinkSdkService(options!, { getCustomerToken: async () => token });
+    const ofCustomer = { ...credentials, customer_id: 'c-1' };
+    expect(await made.sessionParameters({ customer_id: 'c-1' })).toEqual(ofCustomer);
+    expect(await made.connectParameters(session)).toEqual({ ...ofCustomer, ...session });
+  });
+
+  it('is what the Swagger schema allows, and nothing beyond', () => {
+    const { taken, refused } = inputsBySchema({
+      ...LinkSessionDto._OPENAPI_METADATA_FACTORY(),
+      ...ConnectDto._OPENAPI_METADATA_FACTORY(),
+    });
+    for (const input of taken) expect(validateInput(ConnectDto, input)).toEqual(input);
+    for (const input of refused) expect(() => validateInput(ConnectDto, input)).toThrow('Nothing was sent');
+    const permissions = ['x'.repeat(256)];
+    expect(validateInput(ConnectDto, { ...session, permissions })).toEqual({ ...session, permissions });
+  });
+
+  it.each<[object, string]>([
+    [{ customer_id: 'a b' }, 'customer_id must be 1 to 128'],
+    [{ permissions: 'identity' }, "permissions must be an array of texts, for example ['identity']"],
+    [{ permissions: [] }, 'permissions should not be empty'],
+    [{ permissions: [1] }, 'permissions (each value) must be a string'],
+    [{ permissions: [' '] }, 'permissions (each value) must not be blank'],
+    [{ permissions: ['x'.repeat(257)] }, 'permissions (each value) must be shorter than or equal to 256'],
+    [{ bank_identifier: 5 }, 'bank_identifier must be a string'],
+    [{ bank_identifier: '   ' }, 'bank_identifier must not be blank'],
+    [{ bank_identifier: 'a\nb' }, 'bank_identifier must not contain control characters'],
+    [{ sandbox: true }, 'sandbox is not a known field; add it to what the method returns'],
+  ])('is refused with %j, and says what is wrong', async (wrong, message) => {
+    const error = await rejection(sdk().connectParameters({ ...session, ...wrong }));
+    expect((error as Error).message).toContain(`Nothing was sent: ${message}`);
+    const { permissions: _, bank_identifier: __, ...ofSession } = wrong as Partial<ConnectDto>;
+    if (Object.keys(ofSession).length === 0) return;
+    const again = await rejection(sdk().sessionParameters({ customer_id: 'c-1', ...ofSession }));
+    expect(again).toMatchObject({ message: (error as Error).message });
+  });
+
+  it("names the rule of a customer id, for a host's own ValidationPipe", () => {
+    const [{ constraints }] = validateSync(Object.assign(new ConnectDto(), session, { customer_id: 'a b' }));
+    expect(constraints).toEqual({ isCustomerId: expect.stringMatching(/^customer_id must be 1 to 128/) });
+  });
+
+  it('takes a signal and a time-out in milliseconds', async () => {
+    const reason = new Error('mine');
+    const aborted = sdk().connectParameters(session, { signal: AbortSignal.abort(reason) });
+    expect(await rejection(aborted)).toBe(reason);
+    simulator.fail({ face: 'token', times: 1, fault: 'hang' });
+    const late = sdk().connectParameters(session, { timeout: 50 });
+    expect(await rejection(late)).toMatchObject({ kind: 'timeout' });
+    for (const limit of [{ timeout: -1 }, { timeout: Infinity }, { signal: {} as never }]) {
+      expect(await rejection(sdk().connectParameters(session, limit))).toBeInstanceOf(ServiceRequestError);
+    }
+  });
+
+  it.each([undefined, null])('takes %j for no bank', async (bank) => {
+    const withoutBank = { ...session, customer_id: 'c-2', bank_identifier: bank as undefined };
+    const names = Object.keys(await sdk().connectParameters(withoutBank)).sort();
+    expect(names).toEqual(['access_token', 'app_token', 'customer_id', 'permissions']);
+  });
+});
+
+/** Over real TLS; the server counts the requests. */
+describe('a call that may be sent again', () => {
+  const fail = (fault: SimulatorFault, times = 1) => simulator.fail({ path: CUSTOMERS, times, fault });
+  const create = ({ customers }: StartedModule, idempotencyKey: true | string = true) =>
+    customers.create({ app_user_id: randomUUID() }, { idempotencyKey });
+  const keys = (header = 'idempotency-key') => simulator.apiRequests.map(({ headers }) => headers[header]);
+
+  it.each<[string, SimulatorFault]>([
+    ['a server that hangs', 'hang'],
+    ['a body that does not end', { trickleMs: 20 }],
+    ['a reset after the request', 'reset'],
+    ['503', { status: 503 }],
+  ])('a POST is tried again after %s, with one key for all attempts', async (_, fault) => {
+    const isEndless = fault === 'hang' || (typeof fault === 'object' && 'trickleMs' in fault);
+    const started = await start({ timeout: 20_000, ...(isEndless && { attemptTimeout: 400 }) });
+    fail(fault, 2);
+    expect(await create(started)).toMatchObject({ app_user_id: expect.any(String) });
+    const [key] = keys();
+    expect(key).toMatch(UUID);
+    expect(keys()).toEqual([key, key, key]);
+    await create(started);
+    expect(keys()[3]).toMatch(UUID);
+    expect(keys()[3]).not.toBe(key);
+  });
+
+  it('has a key with PATCH too, and only where it asks for one', async () => {
+    await rejection(mtls.http.patch(CUSTOMERS, {}, { idempotencyKey: true }));
+    await mtls.customers.create({ app_user_id: randomUUID() });
+    await mtls.http.get('/banks/v1');
+    expect(keys()).toEqual([expect.stringMatching(UUID), undefined, undefined]);
+  });
+
+  it("has the caller's own key if it names one, in http.idempotencyHeader", async () => {
+    const started = await start({ idempotencyHeader: 'X-Key' });
+    fail({ status: 503 });
+    await create(started, 'of-the-caller');
+    expect(keys('x-key')).toEqual(['of-the-caller', 'of-the-caller']);
+  });
+
+  it('is none for a header of that name alone', async () => {
+    fail({ status: 503 });
+    const headers = { 'Idempotency-Key': 'mine' };
+    const customer = { app_user_id: randomUUID() };
+    const error = await rejection(mtls.customers.create(customer, { headers }));
+    expect(error).toMatchObject({ status: 503, outcomeUnknown: true, idempotencyKey: undefined });
+    await mtls.customers.create(customer, { headers, idempotencyKey: 'mine' });
+    expect(keys()).toEqual(['mine', 'mine']);
+  });
+
+  it('is one that only reads (readOnly), without a key, and never in doubt', async () => {
+    simulator.fail({ path: '/search/v1', times: 9, fault: 'reset' });
+    const error = await rejection(mtls.http.post('/search/v1', {}, { readOnly: true }));
+    expect(error).toMatchObject({ outcomeUnknown: false });
+    expect(keys()).toEqual([undefined, undefined, undefined]);
+  });
+
+  it('is after 429 DUPLICATED_REQUEST one with a key alone; nothing was done', async () => {
+    const busy = (status: string): SimulatorFault => ({
+      status: 429,
+      json: { status, message: 'wait' },
+      headers: { 'retry-after': '0' },
+    });
+    fail(busy('DUPLICATED_REQUEST'));
+    const error = await rejection(mtls.customers.create({ app_user_id: randomUUID() }));
+    expect(error).toMatchObject({ status: 429, outcomeUnknown: false });
+    expect(keys()).toHaveLength(1);
+    fail(busy('DUPLICATED_REQUEST'));
+    await create(mtls);
+    fail(busy('TOO_MANY_REQUESTS'));
+    await mtls.customers.create({ app_user_id: randomUUID() });
+    expect(keys()).toHaveLength(5);
+  });
+
+  it('keeps its key in a replay with another token', async () => {
+    await create(api);
+    simulator.revokeTokens();
+    await create(api);
+    const [, refused, replayed] = keys();
+    expect(simulator.apiRequests.map(({ status }) => status)).toEqual([201, 401, 201]);
+    expect(replayed).toBe(refused);
+  });
+
+  it.each<[string, SimulatorFault, object]>([
+    ['reset', 'reset', { kind: 'reset', outcomeUnknown: true }],
+    ['503', { status: 503 }, { status: 503 }],
+    ['a page', 'html', { code: 'invalid_response' }],
+    [
+      'a redirect',
+      { status: 302, headers: { location: '/elsewhere' } },
+      { kind: 'redirect', outcomeUnknown: true },
+    ],
+  ])('has its key in the error where it may have been done: %s', async (_, fault, expected) => {
+    fail(fault, 9);
+    const error = await rejection(create(mtls));
+    expect(error).toMatchObject({ ...expected, idempotencyKey: keys()[0] });
+    simulator.clearFaults();
+    // The same call again, later.
+    const { idempotencyKey } = error as { idempotencyKey: string };
+    await create(mtls, idempotencyKey);
+    expect(keys().at(-1)).toBe(idempotencyKey);
+    fail({ status: 400 });
+    expect(JSON.stringify(await rejection(create(mtls)))).not.toContain('idempotencyKey');
+  });
+
+  it.each(['express', 'fastify'] as const)(
+    'shows its key to no caller of a host, and to no log: %s',
+    async (platform) => {
+      const logger = new CollectingLogger();
+      const host = await startHost(ServiceModule.forRoot(optionsWith({})), platform, logger);
+      closing.push(() => host.close());
+      const { axiosRef } = host.app.get(ServiceHttpService);
+      axiosRef.interceptors.request.use((config) => Object.assign(config, { idempotencyKey: true }));
+      for (const fault of ['reset', { status: 503 }] as SimulatorFault[]) {
+        simulator.clearRequests();
+        fail(fault, 9);
+        const { body } = await host.request('POST', '/customers', { app_user_id: randomUUID() });
+        expect(keys()[0]).toMatch(UUID);
+        expect(JSON.stringify([body, logger.lines])).not.toContain(keys()[0]);
+        simulator.clearFaults();
+      }
+    },
+  );
+
+  it('can be in the errors of doubles', () => {
+    const call = { method: 'POST', path: CUSTOMERS, idempotencyKey: 'k-1' };
+    const key = { idempotencyKey: 'k-1' };
+    expect(serviceErrors.connection('timeout', call)).toMatchObject({ ...key, outcomeUnknown: true });
+    expect(serviceErrors.connection('redirect', call)).toMatchObject(key);
+    expect(serviceErrors.api(503, call)).toMatchObject({ ...key, retryable: true });
+    expect(serviceErrors.invalidResponse(call)).toMatchObject(key);
+    expect(serviceErrors.connection('refused', call).idempotencyKey).toBeUndefined();
+    expect(serviceErrors.api(409, call).idempotencyKey).toBeUndefined();
+  });
+
+  it.each(['authorization', 'content-length', 'two words'])(
+    'has its key in no header %s',
+    async (idempotencyHeader) => {
+      const option = 'http.idempotencyHeader';
+      const variable = 'SERVICE_HTTP_IDEMPOTENCY_HEADER';
+      const message = expect.stringMatching(/a header's name/);
+      const error = await rejection(startModule(optionsWith({ idempotencyHeader })));
+      expect(error).toMatchObject({ faults: [{ option, variable, message }] });
+    },
+  );
 });
