@@ -78,6 +78,13 @@ const subjects = () => simulator.requests.map(({ certificateSubject }) => certif
 const answers = () =>
   simulator.apiRequests.map(({ status, certificateSubject }) => [status, certificateSubject]);
 
+/** Connections open now would be answered, not refused. */
+async function revoke(certificate: IssuedCertificate): Promise<void> {
+  simulator.revokeCertificate(certificate);
+  simulator.dropConnections();
+  while (simulator.openConnections > 0) await sleep(10);
+}
+
 describe('Certificate and key are replaced while calls run', () => {
   const REPLACEMENTS = soakOr(10, 1);
   const LASTS_MS = soakOr(30_000, 0);
@@ -221,6 +228,35 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
       expect(simulator.tokenRequests).toHaveLength(1);
     },
   );
+
+  it('a secret that was refused with the old certificate is not held back from the new one', async () => {
+    simulator = await startSimulator();
+    let current = await issue('unknown');
+    const { banks, auth } = await startWith(async () => pemsOf(current), BOUND);
+    simulator.fail({ face: 'token', fault: { status: 401, json: { error: 'invalid_client' } } });
+    for (let call = 0; call < 2; call += 1)
+      expect(await rejection(banks.list())).toMatchObject({ code: 'token_refused' });
+    expect(simulator.tokenRequests).toHaveLength(1);
+    current = await issue('known');
+    await auth.reloadCertificate();
+    await banks.list();
+    expect(simulator.tokenRequests).toHaveLength(2);
+  });
+
+  it('a call whose certificate is refused goes out again with a token of the new one', async () => {
+    simulator = await ServiceSimulator.start({ certificateBoundTokens: true });
+    const [first, second] = await Promise.all([issue('first'), issue('second')]);
+    let current = first;
+    const { banks } = await startWith(async () => pemsOf(current), BOUND);
+    await banks.list();
+    current = second;
+    await revoke(first);
+    await banks.list();
+    expect(answers()).toEqual([
+      [200, 'CN=first'],
+      [200, 'CN=second'],
+    ]);
+  });
 });
 
 describe('The server refuses our certificate while the application runs', () => {
@@ -233,13 +269,6 @@ describe('The server refuses our certificate while the application runs', () => 
     [first, second] = await Promise.all([issue('first'), issue('second')]);
     await bySymlinkSwap(folder, first);
     return startWith(filesIn(folder), {}, logger);
-  }
-
-  /** Connections open now would be answered, not refused. */
-  async function revoke(certificate: IssuedCertificate): Promise<void> {
-    simulator.revokeCertificate(certificate);
-    simulator.dropConnections();
-    while (simulator.openConnections > 0) await sleep(10);
   }
 
   it('and the files were already replaced: they are read again, and the call succeeds', async () => {
