@@ -62,50 +62,55 @@ describe("http.proxy: 'environment'", () => {
     const { module, banks } = await startModule(options(http));
     await banks.list();
     await module.close();
-    return proxy.targets.sort();
+    return proxy.targets.splice(0).sort();
   }
 
-  it.each(['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'])('%s: API and tokens', async (name) => {
-    expect(await targetsWith({ [name]: proxy.url })).toEqual([api, token].sort());
-  });
+  const PROXY = 'http://proxy.example:3128';
+  const OTHER = 'http://other.example:3128';
+  /** Where an address leads. */
+  const through = (address: string) => proxyChoice('environment')?.(address)?.reveal();
 
-  it('in lower case counts before upper case, and HTTPS_PROXY before ALL_PROXY', async () => {
-    const nobody = 'http://127.0.0.1:1';
-    expect(
-      await targetsWith({ https_proxy: proxy.url, HTTPS_PROXY: nobody, all_proxy: nobody }),
-    ).toHaveLength(2);
-  });
-
-  it.each([
-    ['*', []],
-    ['127.0.0.1', []],
-    [' other.example, 127.0.0.1 ', []],
-    ['127.0.0.1:443,.0.0.1:1', ['api', 'token']],
-    ['127.0.0.1:API', ['token']],
-    ['*.0.0.1:TOKEN', ['api']],
-    ['.0.0.1', []],
-    // proxy-from-env knows no CIDR.
-    ['127.0.0.0/8', ['api', 'token']],
-  ])('NO_PROXY=%s', async (list, through) => {
-    const port = (host: string) => host.split(':')[1];
-    const variables = {
-      HTTPS_PROXY: proxy.url,
-      [list === '*' ? 'no_proxy' : 'NO_PROXY']: list.replace('API', port(api)).replace('TOKEN', port(token)),
-    };
-    expect(await targetsWith(variables)).toEqual(
-      through.map((name) => (name === 'api' ? api : token)).sort(),
-    );
-  });
-
-  it('takes HTTP_PROXY for http addresses only, and no proxy for those on loopback', async () => {
-    expect(await targetsWith({ HTTP_PROXY: proxy.url, http_proxy: proxy.url })).toEqual([]);
-    expect(proxyChoice('environment')?.('http://127.0.0.1:8080')).toBeUndefined();
+  it('leads the API and tokens through it; NO_PROXY names one of both', async () => {
+    const HTTPS_PROXY = proxy.url;
+    expect(await targetsWith({ HTTPS_PROXY })).toEqual([api, token].sort());
+    expect(await targetsWith({ HTTPS_PROXY, NO_PROXY: api })).toEqual([token]);
+    expect(await targetsWith({ HTTPS_PROXY, NO_PROXY: token })).toEqual([api]);
   });
 
   it('is asked for: without it, and with a URL, the variables count for nothing', async () => {
     expect(await targetsWith({ HTTPS_PROXY: 'http://127.0.0.1:1', NO_PROXY: '' }, {})).toEqual([]);
     const given = { proxy: proxy.url };
     expect(await targetsWith({ HTTPS_PROXY: 'http://127.0.0.1:1', NO_PROXY: '*' }, given)).toHaveLength(2);
+  });
+
+  it.each<[Record<string, string>, string | undefined]>([
+    [{ HTTPS_PROXY: PROXY }, PROXY],
+    [{ https_proxy: PROXY }, PROXY],
+    [{ ALL_PROXY: PROXY }, PROXY],
+    [{ all_proxy: PROXY }, PROXY],
+    [{ https_proxy: PROXY, HTTPS_PROXY: OTHER, all_proxy: OTHER }, PROXY],
+    [{ HTTPS_PROXY: PROXY, ALL_PROXY: OTHER, all_proxy: OTHER }, PROXY],
+    // For http addresses, of which only those on loopback are taken.
+    [{ HTTP_PROXY: PROXY, http_proxy: PROXY }, undefined],
+  ])('with %j an https address leads to %s, an http address to none', (variables, expected) => {
+    setVariables(variables);
+    expect(through('https://10.0.0.7:8443')).toBe(expected);
+    expect(through('http://127.0.0.1:8080')).toBeUndefined();
+  });
+
+  it.each([
+    ['*', false],
+    ['10.0.0.7', false],
+    [' other.example, 10.0.0.7 ', false],
+    ['10.0.0.7:443,.0.0.7:1', true],
+    ['10.0.0.7:8443', false],
+    ['*.0.0.7:8443', false],
+    ['.0.0.7', false],
+    // proxy-from-env knows no CIDR.
+    ['10.0.0.0/8', true],
+  ])('NO_PROXY=%s: a proxy for 10.0.0.7, port 8443: %s', (list, expected) => {
+    setVariables({ HTTPS_PROXY: PROXY, [list === '*' ? 'no_proxy' : 'NO_PROXY']: list });
+    expect(through('https://10.0.0.7:8443')).toBe(expected ? PROXY : undefined);
   });
 
   it("decides for each origin of the host's own calls over auth.httpsAgent", async () => {
@@ -165,10 +170,9 @@ describe("http.proxy: 'environment'", () => {
           .map((line) => line.split('=')),
       ),
     );
-    const proxyFor = proxyChoice(process.env.SERVICE_HTTP_PROXY);
-    const through = (address: string) => proxyFor?.(address)?.reveal();
-    expect(through('https://api.example')).toBe('http://proxy.example:3128');
-    expect(through('https://10.0.0.7')).toBe('http://proxy.example:3128');
+    expect(process.env.SERVICE_HTTP_PROXY).toBe('environment');
+    expect(through('https://api.example')).toBe(PROXY);
+    expect(through('https://10.0.0.7')).toBe(PROXY);
     expect(through('https://auth.internal.example/path')).toBeUndefined();
     expect(through('https://10.0.0.7:8443')).toBeUndefined();
     // As the sentences below the block say.
@@ -181,47 +185,38 @@ describe("http.proxy: 'environment'", () => {
 
   describe('left out', () => {
     const FAR = 'https://no-such-host.invalid';
-    const far = (http: object = {}) => ({
-      ...options({ retries: 0, ...http }),
-      environment: 'production' as const,
-      urls: { baseUrl: `${FAR}/v`, authUrl: simulator.urls.authUrl },
-    });
-    it('is told in the hint where an address cannot be reached, and not where it answers', async () => {
+    const told =
+      / HTTPS_PROXY is set, but ignored: to go through that proxy, set http\.proxy \(SERVICE_HTTP_PROXY\) to environment\.$/;
+
+    it.each(['the API', 'the token endpoint'])('is told where %s cannot be reached', async (place) => {
       setVariables({ HTTPS_PROXY: 'http://127.0.0.1:1' });
-      const { module, banks } = await startModule({ ...far(), ...mutual() });
-      const told =
-        / HTTPS_PROXY is set, but ignored: to go through that proxy, set http\.proxy \(SERVICE_HTTP_PROXY\) to environment\.$/;
-      expect(await rejection(banks.list())).toMatchObject({
+      const { baseUrl, authUrl } = simulator.urls;
+      const isApi = place === 'the API';
+      const { module, banks, auth } = await startModule({
+        ...options({ retries: 0 }),
+        ...(isApi && mutual()),
+        environment: 'production',
+        urls: isApi ? { baseUrl: `${FAR}/v`, authUrl } : { baseUrl, authUrl: FAR },
+      });
+      expect(await rejection(isApi ? banks.list() : auth.getApiToken())).toMatchObject({
         kind: 'dns',
         hint: expect.stringMatching(told),
-        options: ['urls.baseUrl', 'http.proxy'],
+        options: [isApi ? 'urls.baseUrl' : 'urls.authUrl', 'http.proxy'],
       });
       await module.close();
-      const fault = { kind: 'timeout', phase: 'connecting' } as const;
-      const { options: resolved } = await resolveOptions(far());
-      const place = (url: string) => ({
-        url: new URL(url),
-        option: 'urls.baseUrl',
-        describeOption: String,
-        server: 'api' as const,
-        http: resolved?.http,
-      });
-      const IS_TOLD = /HTTPS_PROXY is set, but ignored/;
-      expect(explainFault('GET', fault, place(FAR)).hint).toMatch(IS_TOLD);
-      expect(explainFault('GET', { ...fault, phase: 'reading' }, place(FAR)).hint).not.toMatch(IS_TOLD);
-      expect(explainFault('GET', fault, place('https://127.0.0.1')).hint).not.toMatch(IS_TOLD);
-      expect(explainFault('GET', { ...fault, kind: 'tls' }, place(FAR)).hint).not.toMatch(IS_TOLD);
     });
 
-    it('is told of a token endpoint too', async () => {
+    it.each([
+      ['cannot be connected with', FAR, { kind: 'timeout', phase: 'connecting' }, true],
+      ['answers', FAR, { kind: 'timeout', phase: 'reading' }, false],
+      ['is on loopback', 'https://127.0.0.1', { kind: 'timeout', phase: 'connecting' }, false],
+      ['speaks TLS', FAR, { kind: 'tls', phase: 'connecting' }, false],
+    ] as const)('of an address that %s: %s, %j: told is %s', async (_, url, fault, expected) => {
       setVariables({ HTTPS_PROXY: 'http://127.0.0.1:1' });
-      const urls = { baseUrl: simulator.urls.baseUrl, authUrl: FAR };
-      const { module, auth } = await startModule({ ...far(), urls });
-      expect(await rejection(auth.getApiToken())).toMatchObject({
-        kind: 'dns',
-        hint: expect.stringMatching(/HTTPS_PROXY is set, but ignored/),
-      });
-      await module.close();
+      const { http } = (await resolveOptions(options({}))).options ?? {};
+      const place = { url: new URL(url), option: 'urls.baseUrl', describeOption: String, http };
+      const { hint } = explainFault('GET', fault, { ...place, server: 'api' });
+      expect(/HTTPS_PROXY is set, but ignored/.test(hint ?? '')).toBe(expected);
     });
   });
 
