@@ -11,6 +11,7 @@ import { type Browser, type BrowserContext, chromium, type Locator, type Page } 
 import { type ServiceSimulator } from 'nestjs-service/testing';
 import { PageModule } from '../../sample/page/page.module.js';
 import { servePage } from '../../sample/page/serve-page.js';
+import { ShownCalls } from '../../sample/page/shown-calls.js';
 import { StatusController } from '../../sample/page/status.controller.js';
 import { MODES } from '../../sample/playground/modes.js';
 import { Playground } from '../../sample/playground/playground.js';
@@ -303,50 +304,22 @@ describe('the page of the sample', () => {
     });
   });
 
-  soakBrowserIt.each([
-    ['another customer', async () => ({ customer_id: 'c-of-somebody-else' }), /is for another customer/],
-    [
-      'an expired token',
-      async (id: string) => ({
-        access_token: await simulator.issueToken({ scope: `customer.${id}`, lifetime: -1 }),
-      }),
-      /has expired/,
-    ],
-    ['an api token', async () => ({ access_token: await simulator.issueToken() }), /is for the API/],
-    [
-      'a foreign token',
-      async (id: string) => ({
-        access_token: await simulator.issueToken({ scope: `customer.${id}`, foreign: true }),
-      }),
-      /access token is not valid/,
-    ],
-    ['no token', async () => ({ access_token: undefined, app_token: undefined }), /access_token is missing/],
-    [
-      'the app token alone',
-      async () => ({ access_token: undefined, app_token: simulator.appToken }),
-      /OAuth is enabled/,
-    ],
-  ] as const)('shows why a session is refused: %s', async (_, changes, reason) => {
+  soakBrowserIt('shows why a session is refused', async () => {
     const page = await open();
-    await tamper(page, await changes(await createCustomer(page)));
+    await createCustomer(page);
+    await tamper(page, { customer_id: 'c-of-somebody-else' });
     await connect(page).click();
-    await expectOutcome(page, reason);
+    await expectOutcome(page, /is for another customer/);
     expect(await dialog(page).count()).toBe(0);
   });
 
-  soakBrowserIt('waits for a customer, and never takes one from the browser', async () => {
+  soakBrowserIt('waits for a customer', async () => {
     const page = await open();
     await expectDisabled(connect(page), true);
     await page.getByText('create one first').waitFor();
-
-    const customerId = await createCustomer(page);
+    await createCustomer(page);
     await expectDisabled(connect(page), false);
     await page.getByText('create one first').waitFor({ state: 'hidden' });
-    const answer = await page.request.post(`${url}/page/link-session`, {
-      headers: { origin: url },
-      data: { customer_id: 'c-of-somebody-else', permissions: ['identity'] },
-    });
-    expect(await answer.json()).toMatchObject({ customer_id: customerId });
   });
 
   inSoak(() => {
@@ -399,50 +372,10 @@ describe('the page of the sample', () => {
   });
 
   inSoak(() => {
-    browserIt('shows the name of each mode whole', async () => {
-      const page = await open({ viewport: { width: 390, height: 844 } });
-      const cut = await page.evaluate<string[]>(`(() => {
-        const select = document.getElementById('mode');
-        const width = select.clientWidth;
-        const measured = select.cloneNode();
-        select.after(measured);
-        measured.style.width = 'max-content';
-        return [...select.options].map(({ text }) => text).filter((text) => {
-          measured.replaceChildren(new Option(text));
-          return measured.clientWidth > width;
-        });
-      })()`);
-      expect(cut).toEqual([]);
-    });
-
-    browserIt('numbers its steps, the mode first, and has no empty band', async () => {
-      const page = await open({ viewport: { width: 390, height: 844 } });
-      const { tops, numbered, empty } = await page.evaluate<Layout>(`(() => {
-        const box = (id) => document.getElementById(id).getBoundingClientRect();
-        const titles = [...document.querySelectorAll('h2')];
-        const number = (title) => getComputedStyle(title, '::before').content.startsWith('counter');
-        const card = document.getElementById('session-form').parentElement.getBoundingClientRect();
-        return {
-          tops: titles.map(({ id }) => [box(id).top, id]),
-          numbered: titles.filter(number).map(({ id }) => id),
-          empty: card.bottom - box('connect-hint').bottom,
-        };
-      })()`);
-      const steps = ['mode-title', 'customer-title', 'session-title', 'faults-title'];
-      expect(numbered).toEqual(steps);
-      expect(tops.sort(([one], [other]) => one - other).map(([, id]) => id)).toEqual([
-        ...steps,
-        'status-title',
-      ]);
-      expect(empty).toBeLessThan(30);
-    });
-
     browserIt.each([
       [390, 'dark'],
-      [1280, 'light'],
-      [1280, 'dark'],
-      [390, 'light'],
       [820, 'light'],
+      [1280, 'dark'],
     ] as const)('has no fault of accessibility at %i px, %s', async (width, colorScheme) => {
       const page = await open({ viewport: { width, height: 844 }, colorScheme });
       const expectNone = async () => {
@@ -491,22 +424,12 @@ describe('the page of the sample', () => {
     );
   });
 
-  soakBrowserIt.each([
-    ['production-mtls', '503, twice', 3],
-    ['production-mtls', 'Reset', 2],
-    ['production-mtls', 'Time-out', 2],
-    ['production-mtls', 'Replaced client certificate', 2],
-    ['production-oauth', 'Revoked tokens', 2],
-    ['production-oauth', 'Rotated secret', 2],
-  ] as const)('%s: shows the fault "%s" and what became of it', async (mode, fault, attempts) => {
+  soakBrowserIt('shows a fault and what became of it', async () => {
     const page = await open();
-    await useMode(page, mode);
-    await page.getByRole('button', { name: fault }).click();
-    await page.getByText(`${fault}: recovered`).waitFor();
+    await page.getByRole('button', { name: '503, twice' }).click();
+    await page.getByText('503, twice: recovered').waitFor();
     expect(await calls(page).first().locator('strong').allTextContents()).toEqual(['GET /banks/v1', '200']);
-    await calls(page).first().getByText(`${attempts} attempts, `).waitFor();
-    const tokenRequests = await calls(page).getByText('POST /oauth2/token').count();
-    expect(tokenRequests > 0 || mode !== 'production-oauth').toBe(true);
+    await calls(page).first().getByText('3 attempts, ').waitFor();
   });
 
   inSoak(() => {
@@ -595,64 +518,101 @@ describe('the page of the sample', () => {
     }
   });
 
-  it('shows a new mode at once', () => {
-    const playground = app.get(Playground, { strict: false });
-    const shown: unknown[] = [];
-    const following = app
-      .get(StatusController, { strict: false })
-      .events()
-      .subscribe(({ type, data }) => {
-        if (type === 'status') shown.push((data as { environment: string }).environment);
-      });
-    playground.use('sandbox-oauth');
-    playground.use('production-mtls');
-    following.unsubscribe();
-    expect(shown).toEqual(['sandbox', 'production']);
-  });
-
-  it('shares its simulator with the routes, whose secret is a file: no fault of the page stops them', async () => {
+  describe('behind the page', () => {
     const post = (path: string, body: object, cookie = '') =>
       fetch(url + path, {
         method: 'POST',
         headers: { 'content-type': 'application/json', origin: url, cookie },
         body: JSON.stringify(body),
       });
-    const connects = async () => {
-      const created = await post('/customers', { app_user_id: randomUUID() });
-      const [cookie] = created.headers.getSetCookie();
-      const session = await post('/link-session', { permissions: ['identity'] }, cookie);
-      expect([created.status, session.status]).toEqual([201, 201]);
-    };
-    await connects();
-    simulators.rotateSecret();
-    simulator.revokeTokens();
-    await simulators.replaceCertificate();
-    await connects();
-    expect(simulator.tokenRequests.map(({ status }) => status).slice(-2)).toEqual([401, 200]);
-  });
+    const use = (mode: string) => app.get(Playground, { strict: false }).use(mode);
 
-  it('gives no session to a visitor without a cookie', async () => {
-    const answer = await fetch(`${url}/page/link-session`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', origin: url, cookie: 'sample_session=guessed' },
-      body: JSON.stringify({ customer_id: 'c-1', permissions: ['identity'] }),
+    it('a new mode is told at once', () => {
+      const shown: unknown[] = [];
+      const following = app
+        .get(StatusController, { strict: false })
+        .events()
+        .subscribe(({ type, data }) => {
+          if (type === 'status') shown.push((data as { environment: string }).environment);
+        });
+      use('sandbox-oauth');
+      use('production-mtls');
+      following.unsubscribe();
+      expect(shown).toEqual(['sandbox', 'production']);
     });
-    expect([answer.status, await answer.json()]).toMatchObject([
-      401,
-      { message: 'Create a customer first.' },
-    ]);
+
+    it.each([
+      ['production-mtls', 'unavailable', 3],
+      ['production-mtls', 'reset', 2],
+      ['production-mtls', 'timeout', 2],
+      ['production-mtls', 'replacedCertificate', 2],
+      ['production-oauth', 'revokedToken', 2],
+      ['production-oauth', 'rotatedSecret', 2],
+    ] as const)('%s recovers from the fault %s', async (mode, name, attempts) => {
+      use(mode);
+      const banks = async () => (await fetch(`${url}/page/banks`)).status;
+      expect(await banks()).toBe(200);
+      expect((await post('/page/faults', { name })).status).toBe(204);
+      const shown: object[] = [];
+      const following = app.get(ShownCalls, { strict: false }).subscribe((call) => shown.push(call));
+      expect(await banks()).toBe(200);
+      following.unsubscribe();
+      const calls = shown.filter((call) => 'path' in call && call.path === '/banks/v1');
+      expect(calls.at(-1)).toMatchObject({ status: '200', attempts, failed: false });
+    });
+
+    const CUSTOMER = 'customer.c-1';
+    const token = (options: Parameters<ServiceSimulator['issueToken']>[0]) => async () => ({
+      access_token: await simulator.issueToken(options),
+    });
+    it.each<[string, () => Promise<object>, number, RegExp]>([
+      ['a token of the customer', token({ scope: CUSTOMER }), 201, /identity/],
+      ['a token of another customer', token({ scope: 'customer.c-2' }), 403, /is for another customer/],
+      ['an expired token', token({ scope: CUSTOMER, lifetime: -1 }), 403, /has expired/],
+      ['an api token', token({}), 403, /is for the API/],
+      ['a foreign token', token({ scope: CUSTOMER, foreign: true }), 403, /access token is not valid/],
+      ['no token', async () => ({}), 403, /access_token is missing/],
+      ['the app token alone', async () => ({ app_token: simulator.appToken }), 403, /OAuth is enabled/],
+    ])('a session with %s', async (_, tokens, status, said) => {
+      use(MODES[0].name);
+      const parameters = { customer_id: 'c-1', permissions: ['identity'], ...(await tokens()) };
+      const answer = await post('/link-sdk/sessions', parameters);
+      expect(answer.status).toBe(status);
+      expect(await answer.text()).toMatch(said);
+    });
+
+    it('the simulator is that of the routes, whose secret is a file: no fault of the page stops them', async () => {
+      const connects = async () => {
+        const created = await post('/customers', { app_user_id: randomUUID() });
+        const [cookie] = created.headers.getSetCookie();
+        const session = await post('/link-session', { permissions: ['identity'] }, cookie);
+        expect([created.status, session.status]).toEqual([201, 201]);
+      };
+      await connects();
+      simulators.rotateSecret();
+      simulator.revokeTokens();
+      await simulators.replaceCertificate();
+      await connects();
+      expect(simulator.tokenRequests.map(({ status }) => status).slice(-2)).toEqual([401, 200]);
+    });
+
+    it('a visitor has the session of the own customer, whatever the body says, and none without a cookie', async () => {
+      use('sandbox-app-token');
+      const created = await post('/page/customers', { app_user_id: randomUUID() });
+      const { customer_id } = (await created.json()) as { customer_id: string };
+      const [cookie] = created.headers.getSetCookie();
+      const wish = { customer_id: 'c-of-somebody-else', permissions: ['identity'] };
+      const own = await post('/page/link-session', wish, cookie);
+      expect(await own.json()).toMatchObject({ customer_id });
+      const none = await post('/page/link-session', wish, 'sample_session=guessed');
+      expect([none.status, await none.json()]).toMatchObject([401, { message: 'Create a customer first.' }]);
+    });
   });
 });
 
 /** Not six characters of it. */
 function expectNothingOf(secret: string, text: string): void {
   for (let at = 0; at + 6 <= secret.length; at += 1) expect(text).not.toContain(secret.slice(at, at + 6));
-}
-
-interface Layout {
-  tops: [number, string][];
-  numbered: string[];
-  empty: number;
 }
 
 interface AxeResult {

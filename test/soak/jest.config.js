@@ -13,6 +13,7 @@ export default {
   globals: { SOAK: true },
   testMatch: [
     '<rootDir>/test/soak/**/*.spec.ts',
+    '<rootDir>/test/e2e/answers.spec.ts',
     '<rootDir>/test/e2e/load.spec.ts',
     '<rootDir>/test/e2e/modes.spec.ts',
     '<rootDir>/test/e2e/no-secret-leaks.spec.ts',

@@ -1,94 +1,112 @@
-import { describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type AxiosHeaders } from 'axios';
-import { type RequestListener } from 'node:http';
+import { EventEmitter, once } from 'node:events';
+import { type OutgoingHttpHeaders, type RequestListener } from 'node:http';
+import { Agent } from 'node:https';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { createServer } from 'node:tls';
+import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
-import { type ApiErrorBody, ServiceApiError } from '../../../lib/errors/index.js';
+import { gzipSync } from 'node:zlib';
+import { z } from 'zod';
+import {
+  type ApiErrorBody,
+  type ApiErrorResponse,
+  copyOf,
+  describeError,
+  ServiceApiError,
+  ServiceRequestError,
+  ServiceTokenError,
+} from '../../../lib/errors/index.js';
+import { parseRetryAfter } from '../../../lib/exchange/retry-after.js';
 import { Answer } from '../../../lib/http/answer.js';
-import { describePlaces } from '../../../lib/http/answer-places.js';
 import { answerError } from '../../../lib/http/answer-error.js';
+import { type AnswerParser } from '../../../lib/http/answer-parser.js';
+import { describePlaces } from '../../../lib/http/answer-places.js';
 import { Call } from '../../../lib/http/call.js';
-import { APP_TOKEN, BEARER, clientOf, errorOf, everything, failing, setUp } from './setup.js';
+import { errorResponse } from '../../../lib/http/error-response.js';
+import { answerOf } from '../../../lib/http/exception-answer.js';
+import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
+import { type Authority, createAuthority } from '../../helpers/certificates.js';
+import { rawServer } from '../../helpers/loopback.js';
+import { startProcess } from '../../helpers/sample-process.js';
+import { everyForm } from '../../helpers/secret-scan.js';
+import { REGISTER } from '../../helpers/source-process.js';
+import { afterwards, APP_TOKEN, BEARER, clientOf, errorOf, everything, failing, setUp } from './setup.js';
 
-describe('answers of the service', () => {
-  it.each([300, 301, 302, 303, 305, 306, 307, 308])('never follows a redirect: %d', async (status) => {
-    const evil = await setUp();
-    const { axios } = await setUp({
-      listener: (_, response) =>
-        response.writeHead(status, { location: `${evil.server.url}/steal?x=1` }).end(),
-    });
-    const redirected = { kind: 'redirect', code: 'connection_redirect', location: evil.server.url };
-    expect(await errorOf(axios.get('/a'))).toMatchObject({ ...redirected, outcomeUnknown: false });
-    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
-      const error = await errorOf(axios.request({ url: '/a', method }));
-      expect(error).toMatchObject({ ...redirected, outcomeUnknown: true });
-    }
-    expect(evil.arrived).toHaveLength(0);
-  });
+const NOT_SHOWN = /^\[not shown: /;
+const HTML = { 'content-type': 'text/html' };
+const PLAIN = '<html><h1>Access denied</h1></html>';
+const NGINX =
+  '<html>\r\n<head><title>400 No required SSL certificate was sent</title></head>\r\n<body></body></html>';
+/** A filter's, which withheld the answer to a call that was carried out. */
+const WITHHELD = '<html>The answer was withheld. <a href="/ca">Install our root certificate</a></html>';
 
-  it('shows no secret that the host of a redirect repeats', async () => {
-    const { axios } = await setUp({
-      listener: (_, response) => response.writeHead(302, { location: `https://${APP_TOKEN}.example/` }).end(),
-    });
+const answering =
+  (status: number, body: string | Buffer = '', headers: OutgoingHttpHeaders = {}): RequestListener =>
+  (_, response) =>
+    void response.writeHead(status, headers).end(body);
+
+describe('a redirect', () => {
+  it.each([300, 301, 302, 303, 305, 306, 307, 308])(
+    '%d is never followed, and a change may have been done',
+    async (status) => {
+      const evil = await setUp();
+      const location = `${evil.server.url}/steal?x=1`;
+      const { axios } = await setUp({ listener: answering(status, '', { location }) });
+      const redirected = { kind: 'redirect', code: 'connection_redirect', location: evil.server.url };
+      expect(await errorOf(axios.get('/a'))).toMatchObject({ ...redirected, outcomeUnknown: false });
+      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+        const error = await errorOf(axios.request({ url: '/a', method }));
+        expect(error).toMatchObject({ ...redirected, outcomeUnknown: true });
+      }
+      expect(evil.arrived).toHaveLength(0);
+    },
+  );
+
+  it('shows no secret that its host repeats', async () => {
+    const location = `https://${APP_TOKEN}.example/`;
+    const { axios } = await setUp({ listener: answering(302, '', { location }) });
     const error = await errorOf(axios.get('/a'));
-    expect(error).toMatchObject({ kind: 'redirect', location: expect.stringMatching(/^\[not shown: /) });
+    expect(error).toMatchObject({ kind: 'redirect', location: expect.stringMatching(NOT_SHOWN) });
     expect(everything(error)).not.toMatch(/planted/);
   });
 
-  it('hints at http.trailingSlash where a redirect only adds the slash', async () => {
-    const { axios } = await setUp({
-      listener: (_, response) => response.writeHead(301, { location: '/banks/v1/' }).end(),
-    });
-    expect(await errorOf(axios.get('/banks/v1'))).toMatchObject({
-      hint: expect.stringMatching(/http\.trailingSlash/),
-      options: ['http.trailingSlash'],
-    });
-  });
-
-  it.each([
-    ['none', {}],
-    ['one that is no URL', { location: 'http://[' }],
-  ])('takes a redirect for one whose target is %s', async (_, headers) => {
-    const { axios } = await setUp({ listener: (__, response) => response.writeHead(302, headers).end() });
-    const error = await errorOf(axios.get('/a'));
-    expect(error).toMatchObject({
-      kind: 'redirect',
-      location: undefined,
-      message: 'GET /a: HTTP 302, a redirect. Redirects are never followed.',
-      hint: 'Put the address where the API is into urls.baseUrl.',
-      options: ['urls.baseUrl'],
-    });
-  });
-
-  const REDIRECTS_TO_SLASH = 'a redirect to https://api.example. Redirects are never followed.';
-
-  it.each([
-    ['https://api.example/api/banks/v1/', REDIRECTS_TO_SLASH, 'http.trailingSlash'],
-    ['v1/', REDIRECTS_TO_SLASH, 'http.trailingSlash'],
-    ['https://other.invalid/api/banks/v1/', 'a redirect to https://other.invalid.', 'urls.baseUrl'],
-    ['https://api.example/api/login', 'a redirect to https://api.example.', 'urls.baseUrl'],
-    [undefined, 'a redirect.', 'urls.baseUrl'],
-  ])('a redirect to %s: says where it leads, and names the option to correct', (location, said, option) => {
-    const url = new URL('https://api.example/api/banks/v1');
+  const redirected = (path: string, location?: string) => {
+    const url = new URL(`https://api.example${path}`);
     const response = { status: 301, headers: { location }, body: Buffer.alloc(0) };
-    const error = answerError(new Answer(response as never, new Call('GET', url, 1_000), clientOf()));
-    expect(error.message).toContain(said);
-    expect(error).toMatchObject({ hint: expect.stringContaining(option), options: [option] });
+    return answerError(new Answer(response as never, new Call('GET', url, 1_000), clientOf()));
+  };
+
+  it.each([
+    ['https://api.example/api/banks/v1/', 'https://api.example', 'http.trailingSlash'],
+    ['v1/', 'https://api.example', 'http.trailingSlash'],
+    ['https://other.invalid/api/banks/v1/', 'https://other.invalid', 'urls.baseUrl'],
+    ['https://api.example/api/login', 'https://api.example', 'urls.baseUrl'],
+    ['http://[', undefined, 'urls.baseUrl'],
+    [undefined, undefined, 'urls.baseUrl'],
+  ])('to %s says where it leads, and names the option to correct', (given, location, option) => {
+    const error = redirected('/api/banks/v1', given);
+    const to = location ? ` to ${location}` : '';
+    expect(error.message).toMatch(
+      new RegExp(`: HTTP 301, a redirect${to}\\. Redirects are never followed\\.$`),
+    );
+    expect(error).toMatchObject({ location, hint: expect.stringContaining(option), options: [option] });
   });
 
-  it("keeps the headers' names as axios does", async () => {
-    const { axios } = await setUp();
-    const headers = (await axios.get('/a')).headers as AxiosHeaders;
-    expect(headers.normalize(false)).toBe(headers);
-    expect(Object.keys(headers.normalize(true))).toContain('Date');
+  it('is judged in a time that does not grow with the square of its path', () => {
+    const path = `/a${'/'.repeat(1 << 18)}x`;
+    // Half a minute had passed.
+    expect(redirected(path, path)).toMatchObject({ kind: 'redirect', location: 'https://api.example' });
   });
+});
 
-  it('passes status and message of a failure on; the HTTP status is the truth', async () => {
-    const { axios } = await setUp({
-      listener: (_, response) =>
-        response
-          .writeHead(422, { 'x-correlation-id': 'c-1', 'retry-after': '7' })
-          .end('{"status":"INVALID","message":"no such user","internal":"x"}'),
-    });
+describe('a failure', () => {
+  it('brings what the service said of it; the HTTP status is the truth', async () => {
+    const body = '{"status":"INVALID","message":"no such user","internal":"x"}';
+    const headers = { 'x-correlation-id': 'c-1', 'retry-after': '7' };
+    const { axios } = await setUp({ listener: answering(422, body, headers) });
     const error = await errorOf(axios.post('/customers/v1?token=1', {}));
     expect(error).toBeInstanceOf(ServiceApiError);
     expect((error as ServiceApiError).toJSON()).toMatchObject({
@@ -104,7 +122,7 @@ describe('answers of the service', () => {
     });
   });
 
-  it.each([
+  it.each<[unknown, ApiErrorBody]>([
     [{ message: 'no such user' }, { message: 'no such user' }],
     [{ status: 'INVALID' }, { status: 'INVALID' }],
     [{ status: 7 }, { status: 7 }],
@@ -115,56 +133,37 @@ describe('answers of the service', () => {
     ],
     [{ title: 'Out of credit', detail: '', message: [] }, { message: 'Out of credit' }],
     [{ title: 'x', detail: 'y', message: 'no such user' }, { message: 'no such user' }],
-  ])('passes on status, and message, detail or title: %j', async (answered, body: ApiErrorBody) => {
-    const { axios } = await setUp({
-      listener: (_, response) => response.writeHead(422).end(JSON.stringify(answered)),
-    });
+  ])('has status, and message, detail or title of %j', async (answered, body) => {
+    const { axios } = await setUp({ listener: answering(422, JSON.stringify(answered)) });
     const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
     expect(error.body).toEqual(body);
     expect(error.message).toBe(body.message ?? 'GET /a: HTTP 422.');
   });
 
-  it.each([
-    ['HTML', '<html>secret page</html>'],
-    ['no status and message', '{"error":"x"}'],
-    ['an array', '[]'],
-    ['nothing', ''],
-  ])('names the status where the failing body is %s, and quotes nothing', async (_, body) => {
-    const { axios } = await setUp({ listener: (__, response) => response.writeHead(404).end(body) });
-    const error = await errorOf(axios.get('/a'));
-    expect(error).toMatchObject({
-      status: 404,
-      message: expect.stringMatching(/^GET \/a: HTTP 404(, with a page \(HTML\), not JSON: [\w ,']+)?\.$/),
-      body: undefined,
-    });
-  });
+  it.each(['<html>secret page</html>', '{"error":"x"}', '{"message":{"deep":1}}', '[]', 'null', ''])(
+    'is named by its status where its body says nothing: %j',
+    async (body) => {
+      const { axios } = await setUp({ listener: answering(404, body) });
+      const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
+      expect([error.status, error.body]).toEqual([404, undefined]);
+      expect(error.message).toMatch(/^GET \/a: HTTP 404(, with a page \(HTML\), not JSON: [\w ,']+)?\.$/);
+    },
+  );
 
-  it('hints at the certificate where a proxy answers 400 in HTML for want of one', async () => {
+  it('has a message of limited length, without what it echoes of our secrets', async () => {
     const { axios } = await setUp({
-      listener: (_, response) =>
-        response
-          .writeHead(400, { 'content-type': 'text/html' })
-          .end('<html><title>400 No required SSL certificate was sent</title></html>'),
+      listener: ({ url }, response) => {
+        const said = url === '/long' ? 'said '.repeat(2_000) : `token ${BEARER} and ${APP_TOKEN}`;
+        response.writeHead(400).end(JSON.stringify({ status: 400, message: said }));
+      },
     });
-    const error = await errorOf(axios.get('/a'));
-    expect(error).toMatchObject({
-      status: 400,
-      hint: expect.stringMatching(/what the sidecar at urls.baseUrl shows/),
-    });
-    expect((error as Error).message).not.toContain('<');
-  });
-
-  it("bounds a failure's message and takes out what it echoes of our secrets", async () => {
-    const message = `token ${BEARER} and ${APP_TOKEN}\r\n${'x'.repeat(10_000)}`.slice(0, 8_000);
-    const { axios } = await setUp({
-      listener: (_, response) => response.writeHead(400).end(JSON.stringify({ status: 400, message })),
-    });
+    expect(((await errorOf(axios.get('/long'))) as ServiceApiError).message).toHaveLength(501);
     const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
-    expect(error.message).toMatch(/^\[not shown: /);
-    expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/planted/);
+    expect(error.message).toMatch(NOT_SHOWN);
+    expect(everything(error)).not.toMatch(/planted/);
   });
 
-  it('takes out each token that the call sent, also the one before a replay', async () => {
+  it('shows none of the tokens that the call sent, also not the one before a replay', async () => {
     const { axios, arrived } = await setUp({
       listener: (_, response) => {
         const message = `sessions: ${arrived.map(({ headers }) => headers.authorization).join()}`;
@@ -174,36 +173,54 @@ describe('answers of the service', () => {
     });
     const error = await errorOf(axios.get('/a'));
     expect(arrived).toHaveLength(2);
-    expect(error).toMatchObject({ message: expect.stringMatching(/^\[not shown: /) });
-    expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/planted/);
-  });
-
-  it('compares the paths of a redirect in a time that does not grow with their square', async () => {
-    const pathname = `/a${'/'.repeat(1 << 18)}x`;
-    const { protocol, host, hostname, port, search } = new URL('https://api.example');
-    const origin = 'https://api.example';
-    const url = { protocol, host, hostname, port, search, href: `${origin}/`, origin, pathname };
-    const response = { status: 307, headers: { location: pathname }, body: Buffer.alloc(0) };
-    const error = answerError(new Answer(response as never, new Call('GET', url, 1_000), clientOf()));
-    expect(error).toMatchObject({ kind: 'redirect', location: 'https://api.example' });
-    // Lets the test's own time limit speak: half a minute had passed.
-    await new Promise((resolve) => setImmediate(resolve));
+    expect(error).toMatchObject({ message: expect.stringMatching(NOT_SHOWN) });
+    expect(everything(error)).not.toMatch(/planted/);
   });
 
   it.each([
-    [
-      'GET',
-      200,
-      '<html></html>',
-      /a page \(HTML\): it is not the service's API that answers, .*a login page or a proxy\.$/,
-    ],
+    ["the answer's", { 'x-request-id': 'r-1', 'x-correlation-id': 'c-1' }, /^c-1$/],
+    ["the answer's in another header", { 'x-request-id': 'r-1' }, /^r-1$/],
+    ['the one that was sent', {}, /^own-1$/],
+    ['none with a secret in it', { 'x-request-id': `r-1 ${BEARER}` }, NOT_SHOWN],
+  ])('has a correlation id: %s', async (_, headers, expected) => {
+    const { axios } = await setUp({ listener: answering(422, '{}', headers) });
+    const error = await errorOf(axios.get('/a', { headers: { 'X-Correlation-Id': 'own-1' } }));
+    expect(error).toMatchObject({ correlationId: expect.stringMatching(expected) });
+  });
+
+  it('shows no secret that its caller sent as the correlation id', async () => {
+    const { axios } = await setUp({ listener: failing(404) });
+    const headers = { 'X-Correlation-Id': `own ${BEARER} ${APP_TOKEN} ${'x'.repeat(200)}` };
+    expect(await errorOf(axios.get('/a', { headers }))).toMatchObject({
+      correlationId: expect.stringMatching(NOT_SHOWN),
+    });
+  });
+
+  it.each<[number, string, string | undefined, unknown]>([
+    [404, '{"status":"NOT_FOUND"}', undefined, { status: 'NOT_FOUND' }],
+    [404, '{"status":"NOT_FOUND"}', 'text', '{"status":"NOT_FOUND"}'],
+    [302, '<html>', undefined, '<html>'],
+  ])('is an answer by validateStatus: null, as in axios: %d %s', async (status, body, type, data) => {
+    const { axios } = await setUp({ listener: answering(status, body) });
+    const responseType = type as undefined;
+    const answer = await axios.get<unknown>('/a', { validateStatus: null, responseType });
+    expect([answer.status, answer.data]).toEqual([status, data]);
+    const asked = axios.get<unknown>('/a', { validateStatus: (given) => given === status, responseType });
+    expect((await asked).data).toEqual(data);
+  });
+});
+
+describe('the body of a success', () => {
+  const NO_API = /a page \(HTML\): it is not the service's API that answers, .*a login page or a proxy\./;
+  it.each([
+    ['GET', 200, PLAIN, NO_API],
     ['GET', 200, '', /an empty body\.$/],
     ['GET', 201, ' \r\n\t', /an empty body\.$/],
     ['OPTIONS', 200, '', /an empty body\.$/],
     ['POST', 201, '{"a"', /not JSON\. By its status the call was carried out\.$/],
-    ['DELETE', 200, '<html></html>', /or a proxy\. By its status the call was carried out\.$/],
-  ])('takes %s answered %d with %j for no answer', async (method, status, body, message) => {
-    const { axios } = await setUp({ listener: (_, response) => response.writeHead(status).end(body) });
+    ['DELETE', 200, PLAIN, /or a proxy\. By its status the call was carried out\.$/],
+  ])('is no answer: %s, %d, %j', async (method, status, body, message) => {
+    const { axios } = await setUp({ listener: answering(status, body) });
     expect(await errorOf(axios.request({ url: '/a', method }))).toMatchObject({
       code: 'invalid_response',
       status,
@@ -211,66 +228,395 @@ describe('answers of the service', () => {
     });
   });
 
-  it.each(
-    ['POST', 'PUT', 'PATCH', 'DELETE'].flatMap((method) =>
-      [200, 201, 202].flatMap((status) =>
-        ['', ' \r\n', '\ufeff'].map((body): [string, number, string] => [method, status, body]),
-      ),
-    ),
-  )('takes %s answered %d with %j for a success without a body', async (method, status, body) => {
-    const { axios } = await setUp({ listener: (_, response) => response.writeHead(status).end(body) });
+  it.each([
+    ['POST', 200, ''],
+    ['PUT', 201, ' \r\n'],
+    ['PATCH', 202, '\ufeff'],
+    ['DELETE', 200, ''],
+    ['GET', 204, ''],
+    ['HEAD', 200, ''],
+  ])('may be missing: %s, %d, %j', async (method, status, body) => {
+    const { axios } = await setUp({ listener: answering(status, body) });
     const answer = await axios.request<unknown>({ url: '/a', method });
     expect([answer.status, answer.data]).toEqual([status, undefined]);
   });
 
-  it('takes 204 for undefined', async () => {
-    const { axios } = await setUp({ listener: (_, response) => response.writeHead(204).end() });
-    expect((await axios.get<unknown>('/a')).data).toBeUndefined();
+  it('may begin with a byte order mark, and comes with headers as axios has them', async () => {
+    const { axios } = await setUp({ listener: answering(200, '\ufeff{"a":1}') });
+    const { data, headers } = await axios.get<unknown>('/a');
+    expect(data).toEqual({ a: 1 });
+    expect(Object.keys((headers as AxiosHeaders).normalize(true))).toContain('Date');
   });
 
-  it('accepts every status by validateStatus: null, as axios does, and parses the JSON of a failure', async () => {
-    const answering = (status: number, body: string): RequestListener => {
-      return (_, response) => void response.writeHead(status).end(body);
-    };
-    const { axios } = await setUp({ listener: answering(404, '{"status":"NOT_FOUND"}') });
-    const answer = await axios.get<unknown>('/a', { validateStatus: null });
-    expect([answer.status, answer.data]).toEqual([404, { status: 'NOT_FOUND' }]);
-    const text = await axios.get<unknown>('/a', { validateStatus: null, responseType: 'text' });
-    expect(text.data).toBe('{"status":"NOT_FOUND"}');
-    const page = await setUp({ listener: answering(302, '<html>') });
-    const moved = await page.axios.get<unknown>('/a', { validateStatus: null });
-    expect([moved.status, moved.data]).toEqual([302, '<html>']);
-  });
-
-  it("honours a call's own validateStatus and responseType", async () => {
-    const { axios } = await setUp({ listener: failing(404) });
-    expect(await axios.get('/a', { validateStatus: () => true })).toMatchObject({ status: 404 });
-    const { data } = await axios.get<Buffer>('/a', { responseType: 'arraybuffer' });
-    expect(Buffer.isBuffer(data) && data.toString()).toBe('{"ok":true}');
-  });
-
-  it("the correlation id is the caller's own where the answer has none, without our secrets", async () => {
-    const { axios } = await setUp({ listener: failing(404) });
-    const headers = { 'X-Correlation-Id': `own ${BEARER} ${APP_TOKEN} ${'x'.repeat(200)}` };
-    const { correlationId } = (await errorOf(axios.get('/a', { headers }))) as ServiceApiError;
-    expect(correlationId).toMatch(/^\[not shown: /);
-  });
-
-  it('the correlation id may come as x-request-id too; the configured header counts first', async () => {
-    const answering = (headers: Record<string, string>) => ({
-      listener: ((_, response) => void response.writeHead(422, headers).end('{}')) as RequestListener,
+  it('in chunks of one byte takes no more memory than any other', async () => {
+    const bytes = 1_000_000;
+    const server = await rawServer((socket) => {
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
+        socket.end(`${'1\r\nx\r\n'.repeat(bytes)}0\r\n\r\n`);
+      });
     });
-    const only = await setUp({ ...answering({ 'x-request-id': 'r-1' }) });
-    expect(await errorOf(only.axios.get('/a'))).toMatchObject({ correlationId: 'r-1' });
-    const both = { 'x-request-id': 'r-1', 'x-correlation-id': 'c-1' };
-    const { axios } = await setUp({ ...answering(both) });
-    expect(await errorOf(axios.get('/a'))).toMatchObject({ correlationId: 'c-1' });
+    const root = join(import.meta.dirname, '../../..');
+    const program = `
+      import { Agent } from 'node:http';
+      const { exchange } = await import(${JSON.stringify(pathToFileURL(join(root, 'lib/exchange/exchange.ts')).href)});
+      const limits = { timeoutMs: 600_000, maxResponseBytes: ${bytes} };
+      const url = new URL('${server.url}');
+      const { body } = await exchange({ url, method: 'GET', headers: {}, agent: new Agent(), ...limits });
+      console.log(body.length, body.every((byte) => byte === body[0]));`;
+    // A Buffer for each byte would take 200 MB.
+    const node = [process.execPath, '--no-warnings', '--max-old-space-size=64', '--import', REGISTER];
+    const child = startProcess([...node, '--input-type=module', '--eval', program], { cwd: root });
+    afterwards(() => server.close());
+    afterwards(() => child.kill());
+    const { code } = await child.exited;
+    expect([code, child.output().trim()]).toEqual([0, `${bytes} true`]);
   });
 });
 
-const at = (...path: unknown[]): string => describePlaces([{ path }]);
+describe('an answer that ends with its connection', () => {
+  let authority: Authority;
+  beforeAll(async () => {
+    authority = await createAuthority();
+  });
+
+  /** A server over TLS whose answers end with their connection, by a FIN without TLS's own end (close_notify). */
+  async function ending(answer: Buffer) {
+    const { serverChain: cert, server, chain: ca } = authority;
+    let raw: Socket;
+    let requests = 0;
+    const tls = createServer({ cert, key: server.key }, (socket) => {
+      const below = raw;
+      socket.on('error', () => undefined);
+      socket.once('data', () => {
+        requests += 1;
+        // Behind what TLS writes for it.
+        socket.write(answer, () => setImmediate(() => below.end()));
+      });
+    });
+    const tcp = createTcpServer((socket) => {
+      raw = socket.on('error', () => undefined);
+      tls.emit('connection', socket);
+    });
+    tcp.listen(0, '127.0.0.1');
+    await once(tcp, 'listening');
+    const agent = new Agent({ ca });
+    afterwards(() => void tcp.close());
+    const baseUrl = `https://127.0.0.1:${(tcp.address() as AddressInfo).port}`;
+    const { axios } = await setUp({ baseUrl, agent, timeoutMs: 10_000 });
+    return { axios, requests: () => requests };
+  }
+
+  const NO_JSON = { code: 'invalid_response', outcomeUnknown: false };
+  const NO_GZIP = { kind: 'protocol', reason: 'Z_BUF_ERROR', outcomeUnknown: false };
+  const HALF = gzipSync('{"a":1}').subarray(0, 15);
+  const [GZIP, IDENTITY] = ['content-encoding: gzip', 'transfer-encoding: identity'];
+
+  it.each<[string, string[], string | Buffer, object]>([
+    ['the beginning of an array', [], '[{"id":1},{"id":2}', NO_JSON],
+    ['a number, which may go on', [], '12', NO_JSON],
+    ['nothing', [], '', NO_JSON],
+    ['the beginning of gzip', [GZIP], HALF, NO_GZIP],
+    ['the beginning of gzip, not chunked', [GZIP, IDENTITY], HALF, NO_GZIP],
+    ...['identity', 'gzip', 'chunked, gzip', 'xchunked', 'chunked;q=1'].map(
+      (coding): [string, string[], string, object] => [
+        `a number in Transfer-Encoding: ${coding}`,
+        [`transfer-encoding: ${coding}`],
+        '12',
+        NO_JSON,
+      ],
+    ),
+    ['no JSON of a known length', ['content-length: 1'], '[', NO_JSON],
+    ['JSON that ends by itself', [IDENTITY], '{"a":1}', { a: 1 }],
+    ['a number of a known length', ['content-length: 2'], '12', Object(12) as object],
+    [
+      'a number in chunks',
+      ['transfer-encoding: identity, Chunked'],
+      '2\r\n12\r\n0\r\n\r\n',
+      Object(12) as object,
+    ],
+  ])('after %s', async (what, headers, body, expected) => {
+    const head = ['HTTP/1.1 200 OK', ...headers, '', ''].join('\r\n');
+    const { axios, requests } = await ending(Buffer.concat([Buffer.from(head), Buffer.from(body)]));
+    const outcomeOf = (method: string) =>
+      axios.request<unknown>({ url: '/a', method }).then(
+        ({ data }) => (typeof data === 'number' ? Object(data) : data) as unknown,
+        (error: unknown) => error,
+      );
+    expect(await outcomeOf('GET')).toMatchObject(expected);
+    expect(requests()).toBe(1);
+    const post = await outcomeOf('POST');
+    const doubt = 'outcomeUnknown' in expected && { outcomeUnknown: true };
+    if (what === 'nothing') expect(post).toBeUndefined();
+    else expect(post).toMatchObject({ ...expected, ...doubt });
+    expect(requests()).toBe(2);
+  });
+
+  it('is whole where the caller asked for text or bytes', async () => {
+    const { axios } = await ending(Buffer.from('HTTP/1.1 200 OK\r\n\r\nname;sum'));
+    expect((await axios.get<unknown>('/a', { responseType: 'text' })).data).toBe('name;sum');
+    expect((await axios.get<unknown>('/a', { responseType: 'arraybuffer' })).data).toEqual(
+      Buffer.from('name;sum'),
+    );
+  });
+
+  it.each(['204 No Content', '205 Reset Content'])('is whole where %s has none', async (status) => {
+    const { axios, requests } = await ending(Buffer.from(`HTTP/1.1 ${status}\r\n\r\n`));
+    expect((await axios.get<unknown>('/a')).data).toBeUndefined();
+    expect(requests()).toBe(1);
+  });
+});
+
+/** A page may come from a firewall that looks at answers, after the application acted. */
+describe('a refusal of our credentials or certificate', () => {
+  type Row = [
+    method: string,
+    status: number,
+    headers: Record<string, string>,
+    page: string,
+    attempts: number,
+  ];
+  it.each<Row>([
+    ['GET', 403, HTML, PLAIN, 2],
+    ['POST', 403, HTML, PLAIN, 1],
+    ['DELETE', 403, HTML, PLAIN, 1],
+    ['GET', 401, HTML, PLAIN, 2],
+    ['POST', 401, HTML, PLAIN, 1],
+    ['POST', 401, { ...HTML, 'www-authenticate': 'Basic realm=x' }, PLAIN, 1],
+    ['POST', 401, { ...HTML, 'www-authenticate': 'Bearer error="invalid_token"' }, PLAIN, 2],
+    ['POST', 401, {}, '{"status":"UNAUTHORIZED","message":"no"}', 2],
+    ['GET', 400, HTML, NGINX, 2],
+    ['POST', 400, HTML, NGINX, 1],
+    ['POST', 403, HTML, NGINX, 1],
+    ...['POST', 'PUT', 'PATCH', 'DELETE'].map((method): Row => [method, 400, HTML, WITHHELD, 1]),
+    ['POST', 401, HTML, WITHHELD, 1],
+    ['GET', 403, HTML, WITHHELD, 2],
+    ['POST', 495, {}, '', 1],
+    ['GET', 496, {}, '', 2],
+    ['POST', 400, HTML, PLAIN, 1],
+    ['POST', 408, {}, '', 1],
+  ])('%s answered %d with %j and %s: %d attempts where they are renewed', async (...row) => {
+    const [method, status, headers, page, attempts] = row;
+    let left = 1;
+    const { axios, arrived } = await setUp({
+      listener: (_, response) => {
+        if (left-- > 0) response.writeHead(status, headers).end(page);
+        else response.end('{"ok":true}');
+      },
+      renewed: { Authorization: 'Bearer new' },
+      identity: { reloadAfterRefusal: async () => true },
+      retries: 0,
+    });
+    const outcome = axios.request<unknown>({ url: '/a', method, data: method === 'GET' ? undefined : {} });
+    if (attempts === 2) expect((await outcome).data).toEqual({ ok: true });
+    else expect(await errorOf(outcome)).toMatchObject({ status });
+    expect(arrived).toHaveLength(attempts);
+    // What was renewed is there for the next call.
+    expect((await axios.get<unknown>('/a')).data).toEqual({ ok: true });
+  });
+
+  it('after the certificate was read anew is the end', async () => {
+    let read = 0;
+    const { axios, arrived } = await setUp({
+      listener: answering(495),
+      identity: { reloadAfterRefusal: async () => (read += 1) < 5 },
+      retries: 0,
+    });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 495, credentialFault: true });
+    expect([arrived.length, read]).toEqual([2, 1]);
+  });
+
+  const limited = new ServiceTokenError({ code: 'token_rate_limited', message: 'm' });
+  it.each([
+    ['POST', HTML, PLAIN, { status: 401 }],
+    ['GET', HTML, PLAIN, { code: 'token_rate_limited' }],
+    ['POST', {}, '{"status":401}', { code: 'token_rate_limited' }],
+  ])('%s, 401 %j %s, and no other token to be had: %j', async (method, headers, page, expected) => {
+    const { axios, arrived } = await setUp({ listener: answering(401, page, headers), renewed: limited });
+    expect(await errorOf(axios.request({ url: '/a', method }))).toMatchObject(expected);
+    expect(arrived).toHaveLength(1);
+  });
+
+  /** An identity whose reading never ends. */
+  const hanging = (begun: () => void = () => undefined) => ({
+    reloadAfterRefusal: () => {
+      begun();
+      return new Promise<boolean>(() => undefined);
+    },
+  });
+
+  it.each([
+    ['GET', { kind: 'timeout', outcomeUnknown: false }],
+    // It has its answer: nothing will change it.
+    ['POST', { status: 400, outcomeUnknown: true }],
+  ])('a %s whose certificate is read for ever ends at its deadline', async (method, expected) => {
+    const { axios } = await setUp({ listener: answering(400, NGINX, HTML), identity: hanging() });
+    expect(await errorOf(axios.request({ url: '/a', method, timeout: 300 }))).toMatchObject(expected);
+  });
+
+  it.each(['GET', 'POST'])("a %s meanwhile ends with its caller's own reason", async (method) => {
+    const controller = new AbortController();
+    const reason = new Error('mine');
+    const identity = hanging(() => controller.abort(reason));
+    const { axios } = await setUp({ listener: answering(400, NGINX, HTML), identity });
+    expect(await errorOf(axios.request({ url: '/a', method, signal: controller.signal }))).toBe(reason);
+  });
+
+  it('a call meanwhile that the shutdown cuts ends as closed', async () => {
+    const events = new EventEmitter();
+    const begun = once(events, 'begun');
+    const identity = hanging(() => events.emit('begun'));
+    const { axios, inFlight } = await setUp({ listener: answering(400, NGINX, HTML), identity });
+    const cutOff = errorOf(axios.get('/a'));
+    await begun;
+    inFlight.close();
+    expect(await cutOff).toMatchObject({ kind: 'closed', outcomeUnknown: false });
+  });
+});
+
+describe('parse', () => {
+  const PRIVATE = 'private-value';
+
+  async function start(body: string, status = 200) {
+    const listener = answering(status, body, { 'x-correlation-id': `c-1 ${BEARER}` });
+    const { axios, arrived } = await setUp({ listener });
+    return { http: new ServiceHttpService({ axiosRef: axios } as never), axios, arrived };
+  }
+
+  const n = z.object({ n: z.coerce.number() });
+  it.each<[string, AnswerParser, unknown]>([
+    ['a function', (body) => [body], [{ n: '1' }]],
+    ['a function that promises', async (body) => [body], [{ n: '1' }]],
+    ['a schema', n, { n: 1 }],
+    ['an asynchronous schema', n.transform(async (body) => body.n + 1), 2],
+    [
+      'a schema that is a function too (arktype)',
+      Object.assign(() => 'not called', {
+        '~standard': { version: 1 as const, validate: (value: unknown) => ({ value: [value] }) },
+      }),
+      [{ n: '1' }],
+    ],
+  ])('brings what %s makes of the body', async (_, parse, expected) => {
+    const { http } = await start('{"n":"1"}');
+    expect(await http.get('/a', { parse })).toEqual(expected);
+    expect(await http.post('/a', {}, { parse })).toEqual(expected);
+  });
+
+  const refusing = async (body: string, parse: AnswerParser): Promise<ServiceApiError> => {
+    const { http, arrived } = await start(body);
+    const error = (await errorOf(http.get('/a?q=private-value', { parse }))) as ServiceApiError;
+    expect(error).toBeInstanceOf(ServiceApiError);
+    expect(everyForm(error)).not.toMatch(/private|planted/);
+    // A parser's refusal is no reason to send a call again.
+    expect(arrived).toHaveLength(1);
+    return error;
+  };
+
+  it('that refuses names the places, the call and its correlation id, and no value', async () => {
+    const banks = z.array(z.object({ bank_identifier: z.literal(PRIVATE + 2), name: z.string().email() }));
+    const error = await refusing(
+      JSON.stringify([
+        { bank_identifier: PRIVATE + 2, name: 'a@b.co' },
+        { bank_identifier: PRIVATE, name: PRIVATE },
+      ]),
+      banks,
+    );
+    expect(error.toJSON()).toMatchObject({
+      code: 'invalid_response',
+      message: 'The service answered 200 with a body that parse refused: [1].bank_identifier, [1].name.',
+      status: 200,
+      method: 'GET',
+      route: '/a',
+      correlationId: expect.stringMatching(NOT_SHOWN),
+    });
+    expect(error).not.toHaveProperty('cause');
+  });
+
+  const throwing = (thrown: unknown) => (): never => {
+    throw thrown;
+  };
+  const ownName = Object.assign(new Error(), { name: PRIVATE });
+  const unreadable = new Proxy({}, { get: throwing(new Error(PRIVATE)) });
+  it.each<[string, (body: unknown) => unknown, string]>([
+    ['a schema of another kind', (body) => z.array(z.string()).parse(body), ''],
+    ['a schema, for a place', (body) => z.object({ name: z.number() }).parse(body), ': name'],
+    ['an error with a message', throwing(new Error(PRIVATE, { cause: PRIVATE })), ''],
+    ['a fault of its code', throwing(new TypeError(PRIVATE)), ' (it threw a TypeError)'],
+    ['an error with a name of its own', throwing(ownName), ''],
+    ['text', throwing(PRIVATE), ''],
+    ['nothing', throwing(undefined), ''],
+    ['what throws where it is read', throwing(unreadable), ''],
+    ['one of our own errors', throwing(ServiceRequestError.of('p', PRIVATE)), ''],
+  ])('shows nothing of what it throws: %s', async (_, parse, said) => {
+    const parsers = [
+      parse,
+      async (body: unknown) => parse(body),
+      { '~standard': { version: 1, validate: parse } },
+      { '~standard': { version: 1, validate: async (body: unknown) => parse(body) } },
+    ] as AnswerParser[];
+    for (const each of parsers) {
+      const error = await refusing(`{"name":"${PRIVATE}"}`, each);
+      expect(error.message).toBe(`The service answered 200 with a body that parse refused${said}.`);
+    }
+  });
+
+  it.each([[null], [undefined], [{ issues: [] }], [{ issues: 'private' }]])(
+    'takes %j of a schema that breaks the rules for a refusal',
+    async (result) => {
+      await refusing('1', { '~standard': { version: 1, validate: () => result } } as never);
+    },
+  );
+
+  it('says of a POST that it was done, to callers and in the log', async () => {
+    const { http } = await start('{}', 201);
+    const parse = z.object({ customer_id: z.string() });
+    const error = (await errorOf(http.post('/a', {}, { parse }))) as ServiceApiError;
+    expect(answerOf(error)).toEqual({
+      code: 'invalid_response',
+      status: 502,
+      message: 'The service failed to answer this call. The request may have been carried out all the same.',
+    });
+    expect(describeError(error)).toBe(
+      'invalid_response: POST /a: The service answered 201 with a body that parse refused: customer_id. By its status the call was carried out; correlation id [not shown: it contains a secret or a part of one]',
+    );
+  });
+
+  it.each([204, 201])('gets the undefined of a %d without a body', async (status) => {
+    const customer = z.object({ customer_id: z.string() });
+    const { http } = await start('', status);
+    expect(await http.post('/a', {}, { parse: customer.optional() })).toBeUndefined();
+    expect(await errorOf(http.post('/a', {}, { parse: customer }))).toMatchObject({
+      code: 'invalid_response',
+      message: `The service answered ${status} without a body that parse refused. By its status the call was carried out.`,
+    });
+  });
+
+  it('is asked about a failure only where the host takes it for an answer, which is then not done', async () => {
+    const { http, axios } = await start('{"status":"X","message":"said"}', 404);
+    const parse = throwing(new Error());
+    expect(await errorOf(http.post('/a', {}, { parse }))).toMatchObject({
+      code: 'api_error',
+      message: 'said',
+    });
+    axios.defaults.validateStatus = () => true;
+    expect(await errorOf(http.post('/a', {}, { parse }))).toMatchObject({
+      message: 'The service answered 404 with a body that parse refused.',
+    });
+  });
+
+  it("checks what the host's interceptors made of the answer", async () => {
+    const { http, axios } = await start('{"data":[1]}');
+    axios.interceptors.response.use((response) => {
+      response.data = (response.data as { data: unknown }).data;
+      return response;
+    });
+    expect(await http.get('/a', { parse: z.array(z.number()) })).toEqual([1]);
+  });
+});
 
 describe('the places of issues', () => {
+  const at = (...path: unknown[]): string => describePlaces([{ path }]);
+
   it.each<[string, unknown[], string]>([
     ['an index and a field', [3, 'bank_identifier'], ': [3].bank_identifier'],
     ['fields', ['data', 'items', 0, 'iso4217'], ': data.items[0].iso4217'],
@@ -289,31 +635,178 @@ describe('the places of issues', () => {
     ['a symbol, null, nothing', [Symbol('private'), null, undefined, {}], ': […][…][…][…]'],
     ['a long key', ['k'.repeat(65)], ': […]'],
     ['the longest key', ['k'.repeat(64)], `: ${'k'.repeat(64)}`],
+    ['a key of megabytes', [`1a2b3${'x'.repeat(10_000_000)}`], ': […]'],
+    ['a deep one', Array<string>(20).fill('a'), `: ${Array(16).fill('a').join('.')}`],
   ])('%s', (_, path, text) => {
     expect(at(...path)).toBe(text);
   });
 
-  it('the body as a whole is no place of its own', () => {
-    expect([at(), describePlaces([]), describePlaces([{}, { path: 'x' }, null, 7])]).toEqual(['', '', '']);
-    expect(describePlaces([{ path: [] }, { path: ['a'] }])).toBe(': a');
-  });
-
-  it('are bounded in number, depth and time, and each is there once', () => {
+  it('are five at most, each once; the body as a whole is none', () => {
     const issues = Array.from({ length: 12 }, (_, index) => ({ path: [index, 'name'] }));
     expect(describePlaces(issues)).toBe(': [0].name, [1].name, [2].name, [3].name, [4].name');
     expect(describePlaces([issues[0], issues[0]])).toBe(': [0].name');
-    expect(at(...Array<string>(20).fill('a'))).toBe(`: ${Array(16).fill('a').join('.')}`);
-    expect(at(`1a2b3${'x'.repeat(10_000_000)}`)).toBe(': […]');
+    expect([at(), describePlaces([]), describePlaces([{}, { path: 'x' }, null, 7])]).toEqual(['', '', '']);
+    expect(describePlaces([{ path: [] }, { path: ['a'] }])).toBe(': a');
+  });
+});
+
+describe('the response of an error', () => {
+  const SECRET = 'opaque/bearer+token=with%signs';
+
+  function responseOf(body: string, headers: Record<string, string | string[]> = {}): ApiErrorResponse {
+    const answer = { status: 422, statusText: '', body: Buffer.from(body), headers, untilClose: false };
+    let json: unknown;
+    try {
+      json = JSON.parse(body);
+    } catch {
+      // None.
+    }
+    return errorResponse(answer, json, [SECRET], 'Service-App-Token')();
+  }
+
+  const dataOf = (body: string): unknown => responseOf(body).data;
+
+  it.each([
+    {
+      errors: [{ field: 'a', n: 1.5, ok: true, no: null }],
+      detail: 'two\nlines ',
+      deep: { list: [[1]] },
+    },
+    [[1, 'a']],
+    'text',
+    7,
+    null,
+  ])('has the JSON as it is: %j', (body) => {
+    expect(responseOf(JSON.stringify(body))).toEqual({ status: 422, headers: {}, data: body });
   });
 
-  it('no method of a foreign array is called', () => {
-    class Foreign extends Array<unknown> {
-      override map = (): never[] => ['private'] as never[];
-      override slice = (): this => this;
-      override [Symbol.iterator] = (): never => ['private'].values() as never;
-    }
-    const issues = Foreign.from([{ path: Foreign.from(['a', 3]) }]);
-    expect(describePlaces(issues)).toBe(': a[3]');
-    expect(describePlaces([{ path: Foreign.from(Array(17).fill('b')) }])).toMatch(/^: b(\.b){15}$/);
+  it('has no data where the body is no JSON, is nested too deep to be searched, or has over 64 KiB', () => {
+    for (const body of ['<html>', '', '{"cut":', '['.repeat(30_000) + ']'.repeat(30_000)])
+      expect(dataOf(body)).toBeUndefined();
+    const text = (length: number): string => JSON.stringify('x'.repeat(length - 2));
+    expect(dataOf(text(65_536))).toHaveLength(65_534);
+    expect(dataOf(text(65_537))).toBeUndefined();
+  });
+
+  it.each([
+    ['as it is', SECRET],
+    ['within a text', `The token ${SECRET} is wrong`],
+    ['in other case', SECRET.toUpperCase()],
+    ['percent-encoded', encodeURIComponent(SECRET)],
+    ['as a form', new URLSearchParams({ bearer: SECRET }).toString()],
+    ['as HTML', SECRET.replaceAll('/', '&#x2F;').replaceAll('+', '&#43;').replaceAll('=', '&#61;')],
+    ['in JSON', JSON.stringify({ authorization: `Bearer ${SECRET}` })],
+    ['in JSON in JSON', JSON.stringify(JSON.stringify({ [SECRET]: SECRET }))],
+    ['over lines', SECRET.replace(/.{5}/g, '$&  ')],
+    ['at the end of a long text', 'x '.repeat(5_000) + SECRET],
+    ['a token of another', 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'],
+    ['a key', '-----BEGIN PRIVATE KEY-----'],
+  ])('has no data if a text in it has a credential: %s', (_, echo) => {
+    for (const body of [{ said: echo }, { list: [{ [echo]: 1 }] }, echo])
+      expect(dataOf(JSON.stringify(body))).toBeUndefined();
+    expect(responseOf('{}', { 'x-echo': echo, 'x-kept': 'said' }).headers).toEqual({ 'x-kept': 'said' });
+  });
+
+  it('is judged after the escapes of JSON are read', () => {
+    const escaped = [...SECRET].map((sign) => `\\u00${sign.charCodeAt(0).toString(16)}`).join('');
+    expect(dataOf(`{"${escaped}":1}`)).toBeUndefined();
+    expect(dataOf(`{"a":"${escaped}"}`)).toBeUndefined();
+  });
+
+  it('has a part of a credential, which may be what the answer is about', () => {
+    const data = { part: SECRET.slice(0, 13), next: '/?q=%D8%A7%D9%84%D9%81' };
+    expect(dataOf(JSON.stringify(data))).toEqual(data);
+  });
+
+  it('has the app token, also where the call was sent with it: it is no secret of an answer', async () => {
+    const json = { application: APP_TOKEN };
+    const { axios } = await setUp({ listener: answering(400, JSON.stringify(json)) });
+    const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
+    expect(error.response?.data).toEqual(json);
+  });
+
+  it('has no cookies and no header of credentials, whatever is in them', () => {
+    const headers = {
+      'set-cookie': ['a=1'],
+      authorization: 'x',
+      'service-app-token': 'y',
+      'retry-after': '7',
+    };
+    expect(responseOf('{}', headers).headers).toEqual({ 'retry-after': '7' });
+  });
+
+  it.each([
+    ['backslashes', '\\'.repeat(32_000)],
+    ['percent signs', '%'.repeat(65_000)],
+    ['halves of escapes', '\\u00'.repeat(13_000)],
+    ['ampersands', '&#'.repeat(32_000)],
+    ['beginnings of a token', 'eyJ.'.repeat(16_000)],
+    ['pieces of a secret', 'opaque/bearer+'.repeat(4_000)],
+  ])('is made in a time that grows with its length alone: %s', (_, text) => {
+    expect([text, undefined]).toContain(dataOf(JSON.stringify(text)));
+  });
+
+  const SAID = 'personal data of the answer';
+  const details = { message: 'a', status: 422, method: 'GET', path: '/a' };
+  const response = { status: 422, headers: { 'x-said': SAID }, data: { said: SAID } };
+  const made = (Class = ServiceApiError): ServiceApiError =>
+    new Class({ ...details, response: () => response });
+  class OfHost extends ServiceApiError {}
+
+  it('is behind a property, also in copies and in classes of a host', () => {
+    for (const error of [made(), copyOf(copyOf(made())) as ServiceApiError, made(OfHost)])
+      expect(error.response).toEqual(response);
+    expect(new ServiceApiError(details).response).toBeUndefined();
+    expect(made()).toBeInstanceOf(ServiceApiError);
+    expect(made().constructor).toBe(ServiceApiError);
+  });
+
+  it.each([
+    ['itself', made],
+    ['a copy', () => copyOf(made())],
+    ['of a class of a host', () => made(OfHost)],
+    ['within', () => ({ list: [made()], cause: new Error('b', { cause: made() }) })],
+  ])('is shown nowhere by the error: %s', (_, make) => {
+    const error = make() as ServiceApiError;
+    const walked: unknown[] = [];
+    for (const key in error) walked.push(error[key as keyof ServiceApiError]);
+    for (const key of Reflect.ownKeys(error)) walked.push(error[key as keyof ServiceApiError]);
+    const all = { showHidden: true, getters: true, depth: 20, maxStringLength: Infinity } as const;
+    const shown = [
+      inspect(error, all),
+      inspect(error, { ...all, customInspect: false }),
+      inspect({ ...error }, all),
+      inspect(walked, all),
+      inspect(Object.getOwnPropertyDescriptors(error), all),
+      inspect(structuredClone({ message: error.message, stack: error.stack }), all),
+      JSON.stringify(error),
+      JSON.stringify(walked),
+      String(error),
+      error instanceof ServiceApiError ? describeError(error) : '',
+    ];
+    expect(shown.filter((text) => text.includes(SAID))).toEqual([]);
+  });
+});
+
+describe('Retry-After', () => {
+  const NOW = Date.UTC(2030, 0, 1, 12, 0, 0);
+
+  it.each([
+    ['0', 0],
+    ['120', 120],
+    [' 7 ', 7],
+    ['1.2', 2],
+    ['Tue, 01 Jan 2030 12:00:30 GMT', 30],
+    ['Tuesday, 01-Jan-30 12:00:30 GMT', 30],
+    ['Mon, 31 Dec 2029 12:00:00 GMT', 0],
+    [['5', '9'], 5],
+    ['2147483649', 2 ** 31],
+    ['9'.repeat(310), 2 ** 31],
+    ['Fri, 31 Dec 9999 23:59:59 GMT', 2 ** 31],
+    ...[undefined, '', '-5', 'soon', '1e3', 'Tue, never', '2030-01-01', []].map(
+      (value): [string | string[] | undefined, undefined] => [value, undefined],
+    ),
+  ])('%j is %s seconds', (value, seconds) => {
+    expect(parseRetryAfter(value, NOW)).toBe(seconds);
   });
 });

@@ -1,0 +1,691 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { ConsoleLogger, HttpException, Logger, type ArgumentsHost } from '@nestjs/common';
+import { inspect } from 'node:util';
+import { lastValueFrom, type Observable } from 'rxjs';
+import {
+  type CertificateSummary,
+  type ConnectionErrorKind,
+  describeError,
+  ServiceApiError,
+  ServiceCertificateError,
+  ServiceConnectionError,
+  ServiceError,
+  ServiceRequestError,
+  ServiceTokenError,
+} from '../../../lib/errors/index.js';
+import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
+import { Call } from '../../../lib/http/call.js';
+import { answerOf, type ExceptionAnswer, toHttpException } from '../../../lib/http/exception-answer.js';
+import { explainAnswer, isCredentialFault } from '../../../lib/http/explain-answer.js';
+import { faultToError } from '../../../lib/http/fault-to-error.js';
+import { ServiceExceptionFilter } from '../../../lib/http/service-exception.filter.js';
+import { clientOf } from './setup.js';
+
+const certificate = { subject: 'CN=app', fingerprint256: 'AA:BB' } as CertificateSummary;
+const PAGE = '<html>No required SSL certificate was sent</html>';
+const FORBIDDEN = '<html>Forbidden</html>';
+
+describe('an answer that is no success', () => {
+  const answer = (status: number, body: string) => ({
+    status,
+    statusText: '',
+    headers: {},
+    body: Buffer.from(body),
+    untilClose: false,
+  });
+  const callOf = (path: string) => new Call('GET', new URL(`https://api.example${path}`), 1_000);
+  const explained = (status: number, body: string, options: object = {}, path = '/a', identity = {}) => {
+    const client = clientOf(options, { identity: { certificate, ...identity } });
+    return explainAnswer(answer(status, body), callOf(path), client);
+  };
+
+  it.each([
+    [
+      'mtls',
+      401,
+      /appToken.*# in a \.env file needs quotes.*tls\.certificate.*"CN=app" \(SHA-256 AA:BB\)/,
+      'appToken',
+    ],
+    ['app-token', 401, /^(?!.*tls\.certificate).*appToken/, 'appToken'],
+    ['oauth', 401, /^(?!.*appToken).*OAuth is enabled/, 'urls.baseUrl'],
+    ['mtls', 403, /appToken.*"CN=app".*what the application may do/, 'appToken'],
+    ['app-token', 403, /appToken.*what the application may do/, 'appToken'],
+    ['oauth', 403, /OAuth is enabled.*what the application may do/, 'urls.baseUrl'],
+  ] as const)('%s, %i: says what to check of the credentials', (authentication, status, hint, blamed) => {
+    const said = explained(status, '{"status":401}', { authentication });
+    expect(said.hint).toMatch(hint);
+    expect(said.options?.[0]).toBe(blamed);
+    expect(isCredentialFault(answer(status, '{"status":401}'))).toBe(true);
+  });
+
+  it.each([
+    [400, PAGE, /The proxy.*in use is "CN=app" \(SHA-256 AA:BB\)/, /a proxy before the service/],
+    [495, '', /The proxy.*in use is/, /a proxy before the service/],
+    [496, '', /The proxy.*in use is/, /a proxy before the service misses/],
+    [403, FORBIDDEN, /client certificates.*in use is/, /a page, not of the service itself/],
+  ])("a proxy's %i %s: names the certificate in use", (status, body, hint, what) => {
+    expect(explained(status, body)).toMatchObject({
+      message: expect.stringMatching(what),
+      hint: expect.stringMatching(hint),
+      options: expect.arrayContaining(['tls.certificate', 'tls.privateKey']),
+    });
+    expect(isCredentialFault(answer(status, body))).toBe(true);
+    expect(explained(status, body, {}, '/a', { certificate: undefined }).hint).toMatch(/none is set/);
+  });
+
+  it.each([
+    ['mtls', 401, '{}'],
+    ['mtls', 403, '{}'],
+    ['mtls', 400, PAGE],
+    ['oauth', 403, FORBIDDEN],
+  ] as const)('over a sidecar names no option of TLS: %s, %i %s', (authentication, status, body) => {
+    const addresses = { baseUrl: 'http://127.0.0.1:1' };
+    const said = explained(status, body, { authentication, addresses });
+    expect(said.hint).toMatch(/check what the sidecar at urls\.baseUrl shows/);
+    expect(JSON.stringify(said)).not.toContain('tls.');
+  });
+
+  it('names the issuer of the last certificate that we send, if a proxy refused it', () => {
+    const lastIssuer = 'CN=Intermediate';
+    const hintOf = (status: number, body: string, identity: object) =>
+      explained(status, body, {}, '/a', identity).hint;
+    expect(hintOf(400, PAGE, { lastIssuer })).toMatch(
+      /lack the certificate of "CN=Intermediate": put it after ours/,
+    );
+    expect(hintOf(400, PAGE, {})).not.toMatch(/lack/);
+    expect(hintOf(403, '{}', { lastIssuer })).not.toMatch(/lack/);
+  });
+
+  it('400 with an app token beside the bearer: names the option that sends both', () => {
+    const call = callOf('/a');
+    const hintOf = (credentials: object) => {
+      call.authenticate({ Authorization: 'Bearer b', ...credentials });
+      return explainAnswer(answer(400, '{}'), call, clientOf({ authentication: 'oauth' })).hint;
+    };
+    expect(hintOf({ 'service-app-token': 'a' })).toMatch(/leave sendAppTokenWithBearer out/);
+    expect(hintOf({})).toBeUndefined();
+  });
+
+  it.each([
+    [404, '{}', '/api/banks/v1', /no such path/, /path in urls\.baseUrl.*http\.trailingSlash/],
+    [404, '{}', '/customers/v1/', /no such path/, /path in urls\.baseUrl/],
+    [404, '<html>', '/a', /a page \(HTML\), not JSON/, /Check urls\.baseUrl/],
+    [429, '{}', '/a', /is busy/, /Try again later/],
+    [500, '{}', '/a', /out of order/, /Nothing here to correct/],
+    ...[400, 404, 409, 422].map((status): [number, string, string, RegExp, undefined] => [
+      status,
+      '{}',
+      '/customers/v1/c-1',
+      /^$/,
+      undefined,
+    ]),
+  ])('%i %s to %s: says what it means', (status, body, path, what, hint) => {
+    const said = explained(status, body, {}, path);
+    expect(said.message).toMatch(what);
+    if (hint) expect(said.hint).toMatch(hint);
+    else expect(said.hint).toBeUndefined();
+    expect(isCredentialFault(answer(status, body))).toBe(false);
+  });
+});
+
+describe('a call without a whole answer', () => {
+  const url = new URL('https://api.example/banks/v1?customer=secret');
+  const faulty = (
+    fault: Partial<ExchangeFaultDetails>,
+    { method = 'GET', ...identity }: { method?: string; hasChain?: boolean; lastIssuer?: string } = {},
+  ): ServiceConnectionError => {
+    const call = new Call(method, url, 1_000);
+    const dates = { validFrom: new Date(), validTo: new Date(8e15) };
+    call.certificate = { ...certificate, issuer: 'CN=ca', ...dates };
+    const details = { kind: 'tls' as const, phase: 'sent' as const, ...fault };
+    return faultToError(
+      new ExchangeFault(details),
+      call,
+      clientOf({}, { identity }),
+    ) as ServiceConnectionError;
+  };
+
+  type Row = [Partial<ExchangeFaultDetails>, RegExp, RegExp | undefined, string | undefined];
+  type Said = [message: RegExp, hint?: RegExp, blamed?: string];
+  const row = (fault: Partial<ExchangeFaultDetails>, ...[message, hint, blamed]: Said): Row => [
+    fault,
+    message,
+    hint,
+    blamed,
+  ];
+  const of =
+    (kind: ConnectionErrorKind) =>
+    (reason: string | undefined, ...said: Said): Row =>
+      row({ kind, reason }, ...said);
+  const [tls, protocol, proxy] = [of('tls'), of('protocol'), of('proxy')];
+  const timeout = (details: Partial<ExchangeFaultDetails>, ...said: Said): Row =>
+    row({ kind: 'timeout', ...details }, ...said);
+  const CLOCK = /certificate has expired or is not valid yet \(CERT_\w+\)\. This machine's clock says \d{4}-/;
+  const RAISE = /raise the time limit: the `timeout` of the call, or http\.timeout/;
+  const CONNECTING = { phase: 'connecting' } as const;
+
+  it.each<Row>([
+    tls(
+      'ERR_TLS_CERT_ALTNAME_INVALID',
+      /certificate is for another host name, not for api\.example \(ERR_TLS_CERT/,
+      /Put the host name .* into urls\.baseUrl.* doctor/,
+      'urls.baseUrl',
+    ),
+    tls('CERT_HAS_EXPIRED', CLOCK, /Compare this machine's clock/),
+    tls('CERT_NOT_YET_VALID', CLOCK, /Compare this machine's clock/),
+    tls(
+      'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+      /not signed by what it is verified against: Node's public roots \(/,
+      /Download the whole chain .* into tls\.chain\./,
+      'tls.chain',
+    ),
+    tls('CERT_SIGNATURE_FAILURE', /not signed by what it is verified against/, /tls\.chain/, 'tls.chain'),
+    tls('CERT_REVOKED', /TLS connection failed \(CERT_REVOKED\)/, /operator/, 'urls.baseUrl'),
+    tls(
+      'ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE',
+      /ended the TLS handshake \(\w+FAILURE\)\. It may demand a client certificate/,
+      /Check tls\.certificate/,
+      'tls.certificate',
+    ),
+    tls(
+      'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION',
+      /TLS connection failed \(ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION\)\.$/,
+      /operator/,
+      'urls.baseUrl',
+    ),
+    tls(
+      'ERR_SSL_UNSAFE_LEGACY_RENEGOTIATION_DISABLED',
+      /old, unsafe way, which OpenSSL 3 refuses/,
+      /RFC 5746/,
+      'urls.baseUrl',
+    ),
+    tls(
+      'ERR_SSL_WRONG_VERSION_NUMBER',
+      /something that is not TLS, for example plain HTTP/,
+      /port of HTTPS into urls\.baseUrl/,
+      'urls.baseUrl',
+    ),
+    tls(undefined, /: the TLS connection failed\.$/, /urls\.baseUrl/, 'urls.baseUrl'),
+    protocol(
+      'HPE_HEADER_OVERFLOW',
+      /headers of the answer are larger than Node takes/,
+      /--max-http-header-size(?!.*https:)/,
+    ),
+    protocol(
+      'HPE_INVALID_CONTENT_LENGTH',
+      /is malformed: it breaks a rule of HTTP\/1\.1, invalid content length \(HPE_/,
+      /another protocol(?!.*https:)/,
+      'urls.baseUrl',
+    ),
+    protocol(
+      'Z_DATA_ERROR',
+      /is malformed: its body is not what its Content-Encoding says/,
+      /operator/,
+      'urls.baseUrl',
+    ),
+    protocol(
+      'ERR_HTTP_CONTENT_CODING',
+      /is malformed: its Content-Encoding is not one that was asked for \(gzip, deflate, br\)/,
+      /operator/,
+      'urls.baseUrl',
+    ),
+    row(
+      { kind: 'reset', phase: 'connecting', reason: 'ECONNRESET' },
+      /before anything was sent, without a reason \(ECONNRESET\)\. Likely a firewall/,
+      /operator whether/,
+      'urls.baseUrl',
+    ),
+    row({ kind: 'reset' }, /ended before the whole answer was there\.$/),
+    row(
+      { kind: 'refused', reason: 'ECONNREFUSED' },
+      /was refused \(ECONNREFUSED\)\. Nothing listens there/,
+      /host and port of urls\.baseUrl/,
+      'urls.baseUrl',
+    ),
+    row(
+      { kind: 'dns', reason: 'ENOTFOUND' },
+      /the name api\.example could not be looked up \(ENOTFOUND\)/,
+      /spelling in urls\.baseUrl/,
+      'urls.baseUrl',
+    ),
+    row(
+      { kind: 'network', phase: 'connecting', reason: 'EMFILE' },
+      /too many files and connections are open \(EMFILE\)/,
+      /limit of open files/,
+    ),
+    timeout(
+      { phase: 'queued', limitMs: 30_000 },
+      /: no free connection within 30000 ms: all connections of http\.maxSockets were in use\.$/,
+      /raise http\.maxSockets/,
+      'http.maxSockets',
+    ),
+    timeout(
+      { ...CONNECTING, reason: 'ERR_CONNECT_TIMEOUT' },
+      /: no connection to api\.example, port 443, within the time limit \(ERR_CONNECT_TIMEOUT\)\. Mostly a firewall/,
+      /allow connections to api\.example, port 443/,
+      'urls.baseUrl',
+    ),
+    timeout(
+      { ...CONNECTING, addresses: ['10.0.0.1:443', '[::1]:443'] },
+      /; its addresses, tried one after the other: 10\.0\.0\.1:443, \[::1\]:443\./,
+      /raise http\.connectTimeout/,
+      'urls.baseUrl',
+    ),
+    timeout(
+      { ...CONNECTING, reusedSocket: true, limitMs: 30_000 },
+      /: nothing was sent: 30000 ms was over before/,
+      /what held the process/,
+      'http.timeout',
+    ),
+    timeout(
+      {},
+      /: the request was sent, but no answer began within the time limit\.$/,
+      RAISE,
+      'http.timeout',
+    ),
+    timeout(
+      { phase: 'reading' },
+      /: the answer began, but its rest did not arrive within the time limit\.$/,
+      RAISE,
+      'http.timeout',
+    ),
+    proxy(
+      'ERR_PROXY_TUNNEL_407',
+      /refuses the user and password/,
+      /Check http\.proxy: .*percent-encoded/,
+      'http.proxy',
+    ),
+    proxy(
+      'ERR_PROXY_TUNNEL_403',
+      /does not allow connections to api\.example/,
+      /who runs the proxy/,
+      'http.proxy',
+    ),
+    proxy('ERR_PROXY_TUNNEL_503', /cannot reach api\.example/, /urls\.baseUrl/, 'urls.baseUrl'),
+    proxy(
+      'ERR_PROXY_AUTH_SCHEME',
+      /a way to log in that is not supported \(NTLM, Negotiate\): only Basic is/,
+      /^User and password are not at fault/,
+      'http.proxy',
+    ),
+    proxy(
+      'ERR_PROXY_ECONNREFUSED',
+      /proxy cannot be reached, or opens no tunnel to api\.example \(ECONNREFUSED\)/,
+      /Check host and port of http\.proxy/,
+      'http.proxy',
+    ),
+    proxy(
+      undefined,
+      /: the proxy cannot be reached, or opens no tunnel/,
+      /Check host and port of http\.proxy/,
+      'http.proxy',
+    ),
+  ])('%j says what happened and what to do', (fault, message, hint, blamed) => {
+    const error = faulty(fault);
+    expect(error.message).toMatch(/^GET \/banks\/v1 at api\.example: /);
+    expect(error.message).toMatch(message);
+    expect(error.hint ?? '').toMatch(hint ?? /^$/);
+    expect(error.options?.[0]).toBe(blamed);
+    expect(JSON.stringify(error)).not.toContain('secret');
+  });
+
+  it('names tls.chain alone as what an unknown issuer is verified against, where it is set', () => {
+    const { message } = faulty({ reason: 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY' }, { hasChain: true });
+    expect(message).toMatch(/verified against: tls\.chain, the service's public chain \(UNABLE/);
+  });
+
+  it.each([
+    ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'CN=Intermediate', true],
+    ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', undefined, false],
+    ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED', 'CN=Intermediate', false],
+  ])('%s, the last certificate that we send issued by %s: names that: %j', (reason, lastIssuer, isNamed) => {
+    const fault = { phase: 'connecting' as const, reason, certificateRefused: true };
+    const { hint = '' } = faulty(fault, { lastIssuer });
+    expect(/lack the certificate of "CN=Intermediate"/.test(hint)).toBe(isNamed);
+  });
+
+  it.each<[string, Partial<ExchangeFaultDetails>, boolean]>([
+    ['GET', { kind: 'reset' }, false],
+    ['POST', { kind: 'reset' }, true],
+    ['DELETE', { kind: 'timeout', phase: 'reading' }, true],
+    ['POST', { kind: 'reset', phase: 'connecting' }, false],
+    ['POST', { certificateRefused: true }, true],
+  ])('%s after %j: in doubt %p', (method, fault, outcomeUnknown) => {
+    expect(faulty(fault, { method })).toMatchObject({ outcomeUnknown, method, path: '/banks/v1' });
+  });
+});
+
+const unavailable = 'The service cannot be reached at the moment.';
+const failed = 'The service failed to answer this call.';
+const doubt = ' The request may have been carried out all the same.';
+
+const api = (status: number, more: object = {}): ServiceApiError =>
+  new ServiceApiError({ message: 'ours', status, method: 'GET', path: '/a', ...more });
+const connection = (
+  kind: ConnectionErrorKind,
+  outcomeUnknown = false,
+  message = 'ours',
+): ServiceConnectionError =>
+  new ServiceConnectionError({ kind, outcomeUnknown, correlationId: 'id-1', message });
+const input = ServiceRequestError.of('path', 'must be a string');
+const limited = new ServiceTokenError({ code: 'token_rate_limited', message: 'later', retryAfter: 1.2 });
+
+/** What the filter does in applications of other kinds: what it returns or throws. */
+function caught(
+  thrown: ServiceError,
+  kind: string,
+  more: object = {},
+  filter = new ServiceExceptionFilter(),
+) {
+  try {
+    const host = { getType: () => kind, ...more } as unknown as ArgumentsHost;
+    return filter.catch(thrown, host);
+  } catch (error) {
+    return error;
+  }
+}
+
+const onGateway = (client: unknown): object => ({
+  switchToWs: () => ({ getClient: () => client, getPattern: () => 'ask' }),
+});
+
+describe('what callers of the application are told', () => {
+  class OtherError extends ServiceError {
+    readonly code = 'other' as never;
+  }
+  beforeAll(() => Logger.overrideLogger(false));
+  afterAll(() => Logger.overrideLogger(undefined as never));
+
+  type Row = [string, ServiceError, Partial<ExceptionAnswer>];
+  const theirs = { body: { message: 'theirs' } };
+  const NAME = 'CONSENT_EXPIRED';
+  const named = (status: unknown = NAME) => ({ body: { status, message: 'theirs' } });
+  const refused = { ...named(), credentialFault: true };
+
+  it.each<Row>([
+    ...[400, 404, 409, 422].flatMap((status): Row[] => [
+      [`${status}`, api(status, theirs), { status, message: 'theirs' }],
+      [`${status}, named`, api(status, named()), { status, message: 'theirs', serviceStatus: NAME }],
+    ]),
+    ...['expired', 'A', 'A B', `A${'B'.repeat(64)}`, 'A<B', 409].map((name): Row => [
+      `409 with ${name}, which is no name`,
+      api(409, named(name)),
+      { status: 409, message: 'theirs' },
+    ]),
+    ['409 without a message', api(409), { status: 409, message: 'The service answered 409.' }],
+    [
+      '400 about our credentials',
+      api(400, { ...theirs, credentialFault: true }),
+      { status: 502, message: failed },
+    ],
+    ['404 of a path of ours', api(404, { ...theirs, hint: 'check it' }), { status: 502, message: failed }],
+    ['401', api(401, refused), { status: 502, message: failed }],
+    ['403 of another name', api(403, { ...refused, ...named('OTHER') }), { status: 502, message: failed }],
+    ['403 of a name in passOn', api(403, refused), { status: 403, message: 'theirs', serviceStatus: NAME }],
+    ['418', api(418, theirs), { status: 502, message: failed }],
+    ['500', api(500, named()), { status: 502, message: failed }],
+    [
+      '422 of a body that is no JSON',
+      api(422, { code: 'invalid_response' }),
+      { status: 502, message: failed },
+    ],
+    [
+      '429',
+      api(429, { retryAfter: 5 }),
+      { status: 503, message: 'The service is busy at the moment.', retryAfter: 5 },
+    ],
+    [
+      '429 of a name in passOn',
+      api(429, { ...named(), retryAfter: 5 }),
+      { status: 429, message: 'theirs', serviceStatus: NAME, retryAfter: 5 },
+    ],
+    ...[400, 401, 403, 404, 409, 422, 429, 500].map((status): Row => [
+      `${status} after a lost attempt`,
+      api(status, { ...named(), outcomeUnknown: true, retryAfter: 5 }),
+      { status: 502, message: failed + doubt },
+    ]),
+    [
+      'a page after a POST',
+      api(200, { outcomeUnknown: true, code: 'invalid_response' }),
+      { status: 502, message: failed + doubt },
+    ],
+    ['input', input, { status: 400, message: 'path must be a string' }],
+    [
+      "input of the application's own code",
+      ServiceRequestError.ofCode('timeout', 'must be a number'),
+      { status: 500, message: 'Internal server error' },
+    ],
+    ['a time-out', connection('timeout'), { status: 504, message: 'The service did not answer in time.' }],
+    [
+      'a time-out in doubt',
+      connection('timeout', true),
+      { status: 504, message: `The service did not answer in time.${doubt}` },
+    ],
+    ['a reset that changed nothing', connection('reset'), { status: 503, message: unavailable }],
+    ...(['reset', 'closed', 'redirect', 'too_large'] as const).map((kind): Row => [
+      `${kind} in doubt`,
+      connection(kind, true),
+      { status: 502, message: failed + doubt },
+    ]),
+    ['a token', limited, { status: 503, message: unavailable, retryAfter: 1.2 }],
+    ['a certificate', new ServiceCertificateError([]), { status: 503, message: unavailable }],
+    ['any other error', new OtherError('ours'), { status: 500, message: 'Internal server error' }],
+  ])('%s', (_, thrown, expected) => {
+    const passOn = [NAME];
+    const { code } = thrown;
+    expect(answerOf(thrown, { passOn })).toEqual({ ...expected, code });
+
+    const { status: statusCode, retryAfter: __, ...said } = expected;
+    const body = { statusCode, ...said, code };
+    const exception = toHttpException(thrown, { passOn });
+    expect(exception.getStatus()).toBe(statusCode);
+    expect(exception.getResponse()).toStrictEqual(body);
+    expect(exception.cause).toBe(thrown);
+    expect(Object.keys(exception)).not.toContain('cause');
+
+    const filter = new ServiceExceptionFilter({ passOn });
+    const client = { emit: jest.fn() };
+    caught(thrown, 'ws', onGateway(client), filter);
+    const cause = { pattern: 'ask' };
+    expect(client.emit.mock.calls).toEqual([['exception', { status: 'error', ...body, cause }]]);
+    const { message, ...extensions } = body;
+    expect(caught(thrown, 'graphql', {}, filter)).toMatchObject({ message, extensions });
+  });
+
+  it('without passOn, a 403 or 429 is passed on under no name', () => {
+    expect(answerOf(api(403, refused))).toMatchObject({ status: 502, message: failed });
+    expect(answerOf(api(429, named()))).toMatchObject({ status: 503 });
+  });
+
+  it.each([
+    ['an Error', new Error('no')],
+    ['an HttpException', new HttpException('no', 409)],
+    ['an object that looks like one', { ...api(409), name: 'ServiceApiError', message: 'no' }],
+    ['null', null],
+    ['undefined', undefined],
+  ])('is not ours to say of %s', (_, thrown) => {
+    expect(answerOf(thrown)).toBeUndefined();
+    expect(toHttpException(thrown)).toBeUndefined();
+  });
+
+  it.each([
+    ['open', 1, 1],
+    ['closing', 2, 0],
+    ['closed', 3, 0],
+  ])('is written to a WebSocket that is open, and to no other: %s', (_, readyState, times) => {
+    const client = { readyState, send: jest.fn(), emit: jest.fn() };
+    caught(input, 'ws', onGateway(client));
+    const answer = { status: 'error', statusCode: 400, message: 'path must be a string', code: input.code };
+    const data = { ...answer, cause: { pattern: 'ask' } };
+    const sent = client.send.mock.calls.map(([text]) => JSON.parse(String(text)) as unknown);
+    expect(sent).toEqual(Array(times).fill({ event: 'exception', data }));
+    expect(client.emit).not.toHaveBeenCalled();
+    expect(caught(input, 'ws', onGateway(undefined))).toBeUndefined();
+  });
+
+  it('rejects the reply of a microservice', async () => {
+    const reply = caught(input, 'rpc') as Observable<never>;
+    await expect(lastValueFrom(reply)).rejects.toEqual({
+      status: 'error',
+      statusCode: 400,
+      message: 'path must be a string',
+      code: 'invalid_request',
+    });
+  });
+
+  it('in GraphQL is all that shows of the error; applications of other kinds get the error itself', () => {
+    const secret = api(403, {
+      message: 'GET /banks/v1 answered 403: secret reason',
+      body: { status: 403, message: 'secret reason' },
+      path: '/banks/v1',
+      correlationId: 'id-1',
+      hint: 'check SERVICE_APP_TOKEN',
+      credentialFault: true,
+    });
+    const thrown = caught(secret, 'graphql') as HttpException;
+    expect(thrown).toBeInstanceOf(HttpException);
+    const shown = [
+      JSON.stringify(thrown),
+      inspect({ ...thrown }, { depth: 9 }),
+      String(thrown),
+      thrown.stack,
+    ];
+    expect(shown.join()).not.toMatch(/secret reason|SERVICE_|banks|id-1|filter/);
+    expect(caught(secret, 'commander')).toBe(secret);
+  });
+});
+
+describe('the exception filter over HTTP', () => {
+  const HTTP1 = { httpVersionMajor: 1 };
+  const closed = connection('closed', false, 'The module was shut down');
+  const lines: string[] = [];
+  beforeAll(() => {
+    const error = (...line: string[]): void => void lines.push(line.filter(Boolean).join(' | '));
+    Logger.overrideLogger({ log: () => undefined, warn: () => undefined, error });
+  });
+  afterAll(() => Logger.overrideLogger(undefined as never));
+
+  /** What the filter does to a reply. */
+  function answered(thrown: ServiceError, request: object = HTTP1, more: object = {}, options?: object) {
+    const told: unknown[] = [];
+    const reply = {
+      ...more,
+      header: (name: string, value: string) => void told.push(`${name}: ${value}`),
+      status: (code: number) => (told.push(code), reply),
+      send: () => undefined,
+    };
+    const http = { getResponse: () => reply, getRequest: () => request };
+    caught(thrown, 'http', { switchToHttp: () => http }, new ServiceExceptionFilter(options));
+    return told;
+  }
+
+  const endless = new ServiceTokenError({ code: 'token_rate_limited', message: 'x', retryAfter: 9_999_999 });
+  it.each<[string, ServiceError, object, unknown[]]>([
+    ['at shutdown', closed, HTTP1, ['Connection: close', 503]],
+    ['at shutdown, in doubt', connection('closed', true), HTTP1, ['Connection: close', 502]],
+    ['at shutdown, on Fastify', closed, { raw: HTTP1 }, ['Connection: close', 503]],
+    ['at shutdown, over HTTP/2', closed, { httpVersionMajor: 2 }, [503]],
+    ['with Retry-After of over a day', endless, HTTP1, ['Retry-After: 86400', 503]],
+    ['with Retry-After', limited, HTTP1, ['Retry-After: 2', 503]],
+    ['of the caller', input, HTTP1, [400]],
+  ])('%s: its headers and its status', (_, thrown, request, expected) => {
+    expect(answered(thrown, request)).toEqual(expected);
+  });
+
+  it('answers input that was refused with the status that it is told to', () => {
+    const options = { invalidRequestStatus: 422 };
+    expect(answerOf(input, options)).toMatchObject({ status: 422, message: 'path must be a string' });
+    expect(toHttpException(input, options).getStatus()).toBe(422);
+    expect(answered(input, HTTP1, {}, options)).toEqual([422]);
+    expect(answered(limited, HTTP1, {}, options)).toEqual(['Retry-After: 2', 503]);
+  });
+
+  it.each([399, 500, NaN, '422'])('refuses the status %p for such input', (invalidRequestStatus) => {
+    const options = { invalidRequestStatus } as { invalidRequestStatus: number };
+    expect(() => new ServiceExceptionFilter(options)).toThrow(
+      'invalidRequestStatus must be a status from 400 to 499',
+    );
+  });
+
+  it.each(['headersSent', 'sent'])('only ends an answer that has begun: %s', (begun) => {
+    const end = jest.fn();
+    expect(answered(closed, {}, { [begun]: true, end })).toEqual([]);
+    expect(answered(closed, {}, { [begun]: true, raw: { end } })).toEqual([]);
+    expect(end).toHaveBeenCalledTimes(2);
+    expect(answered(closed, {}, { [begun]: true })).toEqual([]);
+  });
+
+  it('logs what the caller cannot correct, but not each call that the shutdown ends', () => {
+    lines.length = 0;
+    for (const thrown of [closed, input, limited]) answered(thrown);
+    expect(lines).toEqual(['503: token_rate_limited: later | ServiceExceptionFilter']);
+  });
+
+  it.each([
+    [
+      'with its call and hint',
+      api(400, { ...{ correlationId: 'id-2', hint: 'check it' } }),
+      'api_error: GET /a: ours; correlation id id-2. check it',
+    ],
+    [
+      'with the doubt',
+      connection('timeout', true),
+      'connection_timeout: ours; it may have been carried out; correlation id id-1',
+    ],
+    ['without a doubt', connection('timeout'), 'connection_timeout: ours; correlation id id-1'],
+    ['of a body', api(200, { code: 'invalid_response' }), 'invalid_response: GET /a: ours'],
+  ])('describes an error for the log %s', (_, thrown, line) => {
+    expect(describeError(thrown)).toBe(line);
+  });
+
+  describe('with a ConsoleLogger', () => {
+    const nest = Logger as unknown as { staticInstanceRef: never };
+    const logging = (logger: ConsoleLogger): unknown[] => {
+      const before = nest.staticInstanceRef;
+      Logger.overrideLogger(logger);
+      try {
+        return answered(connection('reset', false, 'gone'));
+      } finally {
+        Logger.overrideLogger(before);
+      }
+    };
+
+    it('logs the fields too where it writes JSON, and not where it writes lines', () => {
+      const written: string[] = [];
+      const console = jest
+        .spyOn(globalThis.console, 'error')
+        .mockImplementation((line) => void written.push(String(line)));
+      logging(new ConsoleLogger({ json: true, forceConsole: true }));
+      logging(new ConsoleLogger({ colors: false, forceConsole: true }));
+      console.mockRestore();
+      const message = '503: connection_reset: gone; correlation id id-1';
+      expect(JSON.parse(written[0] ?? '')).toMatchObject({
+        level: 'error',
+        context: 'ServiceExceptionFilter',
+        message: { message, code: 'connection_reset', status: 503, correlationId: 'id-1' },
+      });
+      expect(written[1]?.endsWith(`[ServiceExceptionFilter] ${message}`)).toBe(true);
+    });
+
+    it.each<[string, PropertyDescriptor]>([
+      ['undefined', { value: undefined }],
+      [
+        'unreadable',
+        {
+          get: () => {
+            throw new Error('of the host');
+          },
+        },
+      ],
+    ])("logs and answers where the host's own has options that are %s", (_, options) => {
+      const written: unknown[] = [];
+      class HostLogger extends ConsoleLogger {
+        override error(...line: unknown[]): void {
+          written.push(...line.filter(Boolean));
+        }
+      }
+      expect(logging(Object.defineProperty(new HostLogger(), 'options', options))).toEqual([503]);
+      expect(written).toEqual(['503: connection_reset: gone; correlation id id-1', 'ServiceExceptionFilter']);
+    });
+  });
+});
