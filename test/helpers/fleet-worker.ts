@@ -13,21 +13,12 @@ const logger: LoggerService = { log: () => undefined, error: take, warn: take };
 
 class Host {}
 
-const url = process.env.FLEET_REDIS_URL;
-const client = url === undefined ? undefined : createClient({ url, disableOfflineQueue: true });
-client?.on('error', () => undefined);
-await client?.connect();
-const app = await NestFactory.createApplicationContext(
-  {
-    module: Host,
-    imports: [
-      ServiceModule.forRootAsync({
-        useFactory: () => (client ? { tokenStore: new RedisTokenStore({ client }) } : {}),
-      }),
-    ],
-  },
-  { logger, abortOnError: false },
-);
+const client = createClient({ url: process.env.FLEET_REDIS_URL, disableOfflineQueue: true });
+client.on('error', () => undefined);
+await client.connect();
+const options = { tokenStore: new RedisTokenStore({ client }) };
+const host = { module: Host, imports: [ServiceModule.forRoot(options)] };
+const app = await NestFactory.createApplicationContext(host, { logger, abortOnError: false });
 const banks = app.get(BanksService, { strict: false });
 const auth = app.get(ServiceAuthService, { strict: false });
 let load: SteadyLoad | undefined;
@@ -59,10 +50,6 @@ async function obey({ order, customer = '', perSecond = 0 }: FleetOrder): Promis
       const report: LoadReport = { calls: sorted.length, failures, lines, median: at(0.5), p99: at(0.99) };
       return report;
     }
-    case 'end':
-      await app.close();
-      client?.destroy();
-      setImmediate(() => process.disconnect());
   }
 }
 

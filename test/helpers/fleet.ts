@@ -6,7 +6,7 @@ import { REGISTER } from './source-process.js';
 
 export interface FleetOrder {
   id: number;
-  order: 'call' | 'customer' | 'load' | 'report' | 'end' | 'start' | 'restart';
+  order: 'call' | 'customer' | 'load' | 'report' | 'start' | 'restart';
   customer?: string;
   perSecond?: number;
   /** Of replicas. */
@@ -71,13 +71,6 @@ export class FleetProcess {
     await this.#exited;
   }
 
-  /** Closes the application; the process then ends by itself. */
-  async end(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    await this.order('end');
-    await this.#exited;
-  }
-
   #answerTo(id: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, ({ answer, error }) => {
@@ -89,9 +82,8 @@ export class FleetProcess {
   }
 }
 
-/** Hosts that start at the same time, with OAuth; without a url each works with its own tokens. */
-export function startFleet(count: number, simulator: ServiceSimulator, redisUrl?: string): FleetProcess[] {
-  const env = simulator.env({ authentication: 'oauth' });
-  const redis = redisUrl === undefined ? undefined : { FLEET_REDIS_URL: redisUrl };
-  return Array.from({ length: count }, () => new FleetProcess({ ...env, ...redis }));
+/** Hosts that start at the same time, with OAuth. */
+export function startFleet(count: number, simulator: ServiceSimulator, redisUrl: string): FleetProcess[] {
+  const env = { ...simulator.env({ authentication: 'oauth' }), FLEET_REDIS_URL: redisUrl };
+  return Array.from({ length: count }, () => new FleetProcess(env));
 }

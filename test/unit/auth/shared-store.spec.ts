@@ -396,19 +396,6 @@ describe('who asks the endpoint', () => {
     expect(at.length).toBeGreaterThan(10);
     expect(Math.max(...counts)).toBeLessThanOrEqual(4);
   });
-
-  it('after a wait in vain, a failure of its own request is the outcome, and the store is left alone', async () => {
-    const { clock, store, start, startAndDie } = setUp();
-    await startAndDie();
-    const other = start();
-    const failed = expect(other.request()).rejects.toThrow('no');
-    await clock.advance(4_100);
-    other.source.last.fail(new Error('no'));
-    await failed;
-    store.reads = 0;
-    await clock.advance(1_000);
-    expect([store.reads, clock.timers]).toEqual([0, 0]);
-  });
 });
 
 describe('where no caller waits', () => {

@@ -13,6 +13,7 @@ import { type RetryBudget } from '../../../lib/http/retry-policy.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { askedDelay, retryDelay } from '../../../lib/time/back-off.js';
 import { systemClock, timerDelay, watching } from '../../../lib/time/clock.js';
+import { nextTurn } from '../../../lib/time/immediate.js';
 import { sleep, within } from '../../../lib/time/timers.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { standStill } from '../../helpers/stand-still.js';
@@ -135,6 +136,18 @@ describe('the calls in flight', () => {
     await drained;
     expect((await finishing).data).toEqual({});
     expect(inFlight.close()).toBe(0);
+  });
+
+  it('have not ended while one goes on with what another has just brought', async () => {
+    const calls = new CallsInFlight();
+    const order: string[] = [];
+    let bring = (): void => undefined;
+    const first = calls.run(() => new Promise<void>((resolve) => (bring = resolve)));
+    const idle = calls.drain().then(() => order.push('idle'));
+    const second = first.then(() => calls.run(async () => (await nextTurn(), order.push('second'))));
+    bring();
+    await Promise.all([idle, second]);
+    expect(order).toEqual(['second', 'idle']);
   });
 
   it('are ended if they outlast the shutdown', async () => {
