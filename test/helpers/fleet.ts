@@ -6,21 +6,21 @@ import { REGISTER } from './source-process.js';
 
 export interface FleetOrder {
   id: number;
-  order: 'call' | 'customer' | 'load' | 'report' | 'start' | 'restart';
-  customer?: string;
-  perSecond?: number;
+  order: 'start' | 'restart' | 'call' | 'customer' | 'load' | 'report';
   /** Of replicas. */
   count?: number;
+  customer?: string;
+  perSecond?: number;
 }
 
-export interface LoadReport {
+/** Of all that was done since the one before. */
+export interface FleetReport {
   calls: number;
   failures: string[];
   /** Warnings and errors of the log. */
   lines: string[];
-  /** Milliseconds of a call. */
-  median: number;
-  p99: number;
+  /** Milliseconds of a call, or of a wait for a token. */
+  longestMs: number;
 }
 
 interface Answer {
@@ -29,7 +29,7 @@ interface Answer {
   error?: string;
 }
 
-/** A host in a process of its own. */
+/** A process with hosts whose tokens are shared over Redis. It does what its parent orders. */
 export class FleetProcess {
   readonly #child: ReturnType<typeof fork>;
   readonly #waiting = new Map<number, (answer: Answer) => void>();
@@ -38,8 +38,8 @@ export class FleetProcess {
   #output = '';
   #orders = 0;
 
-  constructor(env: Record<string, string>, file = 'fleet-worker.ts') {
-    this.#child = fork(join(import.meta.dirname, file), {
+  constructor(env: Record<string, string>) {
+    this.#child = fork(join(import.meta.dirname, 'fleet-worker.ts'), {
       execArgv: ['--no-warnings', '--import', REGISTER],
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -82,8 +82,14 @@ export class FleetProcess {
   }
 }
 
-/** Hosts that start at the same time, with OAuth. */
-export function startFleet(count: number, simulator: ServiceSimulator, redisUrl: string): FleetProcess[] {
-  const env = { ...simulator.env({ authentication: 'oauth' }), FLEET_REDIS_URL: redisUrl };
-  return Array.from({ length: count }, () => new FleetProcess(env));
+/** @param scopes of which all hosts get tokens by themselves */
+export function startFleet(
+  count: number,
+  simulator: ServiceSimulator,
+  redisUrl: string,
+  scopes: string[] = [],
+): FleetProcess[] {
+  const env = simulator.env({ authentication: 'oauth' });
+  const more = { FLEET_REDIS_URL: redisUrl, FLEET_SCOPES: scopes.join(',') };
+  return Array.from({ length: count }, () => new FleetProcess({ ...env, ...more }));
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { FleetProcess } from '../helpers/fleet.js';
+import { type FleetProcess, type FleetReport, startFleet } from '../helpers/fleet.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { startRedis, type RedisServer } from '../helpers/redis.js';
 import { tell } from '../helpers/tell.js';
@@ -27,12 +27,7 @@ describe('a thousand replicas that share their tokens over Redis', () => {
     if (program.path === undefined) return;
     redis = await startRedis(requirePeer(program));
     simulator = await ServiceSimulator.start({ tokenLifetime: LIFETIME_S, delayMs: { token: 50 } });
-    const env = {
-      ...simulator.env({ authentication: 'oauth' }),
-      FLEET_REDIS_URL: redis.url,
-      SCALE_SCOPES: SCOPES.join(','),
-    };
-    processes = Array.from({ length: PROCESSES }, () => new FleetProcess(env, 'scale-worker.ts'));
+    processes = startFleet(PROCESSES, simulator, redis.url, SCOPES);
   });
   afterAll(async () => {
     await Promise.all(processes.map((one) => one.kill()));
@@ -50,8 +45,8 @@ describe('a thousand replicas that share their tokens over Redis', () => {
     await run();
     const lives = (performance.now() - begun) / USABLE_MS;
     const requests = simulator.tokenRequests.length;
-    const reports = await all<{ failures: string[]; longestWaitMs: number }>('report');
-    const wait = Math.max(...reports.map(({ longestWaitMs }) => longestWaitMs));
+    const reports = await all<FleetReport>('report');
+    const wait = Math.max(...reports.map(({ longestMs }) => longestMs));
     const inALife = (requests / SCOPES.length - extra) / lives;
     tell(
       `${name}: ${requests} token requests in ${lives.toFixed(1)} lives of ${SCOPES.length} tokens, ` +
