@@ -247,11 +247,11 @@ describe('the modes', () => {
   });
 
   it.each<[string, SimulatorModeOptions, ServiceModuleOptions['linkSdk'], boolean, boolean]>([
-    ['without OAuth', { environment: 'sandbox' }, {}, true, false],
-    ['with it', { environment: 'production', authentication: 'mtls', oauth: true }, {}, true, true],
-    ['in its mode', { environment: 'sandbox', authentication: 'oauth' }, {}, true, true],
-    ['without includeAppToken', { authentication: 'oauth' }, { includeAppToken: false }, false, true],
-  ])('%s: what the browser gets', async (_, mode, linkSdk, hasAppToken, hasToken) => {
+    ['the app token', { environment: 'sandbox' }, {}, true, false],
+    ['both, with OAuth', { environment: 'production', authentication: 'mtls', oauth: true }, {}, true, true],
+    ['both, in the mode of OAuth', { authentication: 'oauth' }, {}, true, true],
+    ['the token of the customer', { authentication: 'oauth' }, { includeAppToken: false }, false, true],
+  ])('give the browser %s', async (_, mode, linkSdk, hasAppToken, hasToken) => {
     host = await startHost(ServiceModule.forRoot({ ...simulator.moduleOptions(mode), linkSdk }));
     const permissions = ['identity', 'identity', 'accounts'];
     const request = { customer_id: 'c-1', permissions, bank_identifier: 'b-1' };

@@ -505,27 +505,27 @@ describe('renewal ahead', () => {
   });
 });
 
-/** A token of 60 s is usable for 54 s and due after 40.5 s; a look comes every 5 s. */
+/** A token of 600 s is due after 427.5 s, one of 60 s after 40.5 s; a look comes every 5 s. */
 describe('scheduled', () => {
   it('gets the api token at the start and renews it without calls, until it is closed', async () => {
     const { cache, source, clock } = setUp({ refresh: 'scheduled' });
     cache.start();
     await settle();
-    source.last.grant(60);
-    await clock.advance(40_499);
+    source.last.grant(600);
+    await clock.advance(427_499);
     expect(source.requests).toHaveLength(1);
     await clock.advance(5_001);
     expect(source.requests).toHaveLength(2);
-    source.last.grant(60);
-    await clock.advance(45_500);
+    source.last.grant(600);
+    await clock.advance(432_500);
     expect(source.requests).toHaveLength(3);
-    source.last.grant(60);
+    source.last.grant(600);
     await settle();
     expect(clock.timers).toBe(1);
     cache.close();
     expect(clock.timers).toBe(0);
     cache.start();
-    await clock.advance(100_000);
+    await clock.advance(1_000_000);
     expect([source.requests.length, clock.timers]).toEqual([3, 0]);
   });
 
