@@ -139,11 +139,11 @@ describe('A bad certificate, key or chain ends the start of an application', () 
     expect(withoutPaths(message, folder)).not.toMatch(/[A-Za-z0-9+/]{40}|open sesame|open barley/);
   });
 
-  it('an empty chain given as text is an option that is malformed', async () => {
+  it('an empty chain given as text is malformed, which is said once', async () => {
     const { application } = await startWith({ ...good(), chain: ' ' }, 'option, as text');
-    await expect(application).rejects.toThrow(
-      /tls\.chain \(SERVICE_TLS_CHAIN\): must be text or \{ file: path \}, and not empty/,
-    );
+    expect(await rejection(application)).toMatchObject({
+      faults: [{ option: 'tls.chain', message: 'must be text or { file: path }, and not empty' }],
+    });
   });
 
   it('a tls function that fails, or returns no certificate where one is needed', async () => {

@@ -529,7 +529,11 @@ describe('the start-up check', () => {
 
   async function refusing(startupCheck: 'warn' | 'fail', name?: string) {
     const simulator = await startSimulator();
-    const oauth = { clientId: simulator.clientId, clientSecret: 'wrong-s3cret' };
+    const oauth = {
+      clientId: simulator.clientId,
+      clientSecret: 'wrong-s3cret',
+      refresh: 'scheduled' as const,
+    };
     const options = { ...simulator.moduleOptions(OAUTH), oauth, name, startupCheck };
     return { simulator, imports: [ServiceModule.forRoot(options)] };
   }
@@ -685,7 +689,7 @@ describe('the line at the start', () => {
 });
 
 describe('an application whose variables are at fault', () => {
-  it('gets every fault once, with what to do, and of no consequence of another fault', async () => {
+  it('gets every fault once, with what to do', async () => {
     setVariables({
       SERVICE_ENVIRONMENT: 'prod',
       SERVICE_AUTHENTICATION: 'mtls',
@@ -699,14 +703,14 @@ describe('an application whose variables are at fault', () => {
     });
     const error = await rejection(start({ imports: [ServiceModule.forRoot()] }));
     expect(error).toBeInstanceOf(ServiceConfigurationError);
-    expect((error as Error).message.split('\n')).toEqual([
+    expect((error as Error).message.split('\n  - ')).toEqual([
       'The configuration of ServiceModule is not usable:',
-      "  - environment (SERVICE_ENVIRONMENT): must be one of: production, sandbox; it is 'prod'",
-      "  - http.timeout (SERVICE_HTTP_TIMEOUT): must be a whole number of milliseconds from 1 to 86400000; it is '30s'",
-      '  - http.proxy (SERVICE_HTTP_PROXY): must be the URL of a proxy, for example http://proxy.example:3128; or environment or none',
-      `  - oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE): the file /no/such/secret cannot be read (ENOENT).`,
-      `  - tls.certificate (SERVICE_TLS_CERTIFICATE_FILE): the file /no/such/application.crt cannot be read (ENOENT).`,
-      expect.stringMatching(/^ {2}- tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY\): /),
+      "environment (SERVICE_ENVIRONMENT): must be one of: production, sandbox; it is 'prod'",
+      "http.timeout (SERVICE_HTTP_TIMEOUT): must be a whole number of milliseconds from 1 to 86400000; it is '30s'",
+      'http.proxy (SERVICE_HTTP_PROXY): must be the URL of a proxy, for example http://proxy.example:3128; or environment or none',
+      'oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE): the file /no/such/secret cannot be read (ENOENT).',
+      'tls.certificate (SERVICE_TLS_CERTIFICATE_FILE): the file /no/such/application.crt cannot be read (ENOENT).',
+      expect.stringMatching(/^tls\.privateKey \(SERVICE_TLS_PRIVATE_KEY\): is missing/),
     ]);
   });
 
