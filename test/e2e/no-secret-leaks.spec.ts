@@ -9,6 +9,7 @@ import {
   type SimulatorFault,
   type TlsAlert,
 } from 'nestjs-service/testing';
+import { cleanText, holdsSecret } from '../../lib/errors/index.js';
 import { onlyInSoak } from '../helpers/in-soak.js';
 import { MODES } from '../helpers/modes.js';
 import { CollectingLogger, everyForm, secretsIn } from '../helpers/secret-scan.js';
@@ -264,3 +265,132 @@ describe('no error, log line or event contains a secret', () => {
     await simulator.stop();
   });
 });
+
+const NOT_SHOWN = '[not shown: it contains a secret or a part of one]';
+/** Without eight letters or digits in a row. */
+const SIGNS = 'Own&<secret>"of" +/more\\than=20 ü-pieces';
+const ROW = 'k4Xq9ZtPb81=/+with-more';
+
+const json = (text: string): string => JSON.stringify(text).slice(1, -1);
+const html = (text: string): string =>
+  text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+    .replaceAll('/', '&#x2F;')
+    .replaceAll('+', '&#43;');
+const phpJson = (text: string): string =>
+  json(text)
+    .replace(/[&<>]/g, (sign) => `\\u00${sign.charCodeAt(0).toString(16)}`)
+    .replaceAll('/', '\\/');
+const form = (text: string): string => new URLSearchParams({ s: text }).toString().slice(2);
+
+/** How an answer may repeat what it got. */
+const FORMS: [string, (text: string) => string][] = [
+  ['as it is', (text) => text],
+  ['in other case', (text) => text.toUpperCase()],
+  ['as HTML', html],
+  ['as HTML in JSON', (text) => json(html(text))],
+  ['as JSON', json],
+  ['as JSON with \\/ and \\u0026', phpJson],
+  ['over lines', (text) => text.replace(/.{6}/g, '$&\r\n  ')],
+  ['with invisible characters', (text) => text.replace(/.{3}/g, '$&\u200b')],
+];
+const escapedWhole = (text: string, to: (code: string) => string): string =>
+  [...text].map((sign) => to(sign.charCodeAt(0).toString(16).padStart(2, '0'))).join('');
+
+describe('a text of others is not shown', () => {
+  it.each(FORMS)('with a secret %s', (_, encode) => {
+    for (const secret of [SIGNS, ROW])
+      for (const before of ['', 'a', 'abc']) {
+        const shown = cleanText(`no ${before} ${encode(before + secret)}, here`, ['other', secret], 200);
+        expect(shown).toBe(NOT_SHOWN);
+      }
+  });
+
+  it.each([
+    ['a form', form],
+    ['an address', encodeURIComponent],
+    ['an address in lower case', (text: string) => encodeURIComponent(text).toLowerCase()],
+  ])('with a secret as in %s', (_, encode) => {
+    for (const secret of ['Own&<secret>"of" +/more', 'a+b/c d=e&f%g-hijk', ROW])
+      expect(cleanText(`no ${encode(secret)}, here`, [secret], 200)).toBe(NOT_SHOWN);
+  });
+
+  it.each<[string, (code: string) => string]>([
+    ['percent signs', (code) => `%${code}`],
+    ['numbers of HTML', (code) => `&#x${code};`],
+    ['escapes of JSON', (code) => `\\u00${code}`],
+  ])('that is in %s, whatever it says', (_, to) => {
+    expect(cleanText(`no ${escapedWhole('whatever', to)} here`, [], 200)).toBe(NOT_SHOWN);
+    expect(cleanText(`no ${escapedWhole('short 1', to)} here`, [], 200)).not.toBe(NOT_SHOWN);
+  });
+
+  it.each<[string, (code: string) => string]>([
+    ['percent signs', (code) => `%${code}`],
+    ['percent signs, twice', (code) => `%25${code}`],
+    ['numbers of HTML', (code) => `&#x${code};`],
+    ['decimal numbers of HTML', (code) => `&#${parseInt(code, 16)};`],
+    ['escapes of JSON', (code) => `\\u00${code}`],
+  ])('and a body with a secret in %s holds it', (_, to) => {
+    for (const secret of [SIGNS, ROW]) {
+      expect(holdsSecret(`no ${escapedWhole(secret, to)} here`, ['other', secret])).toBe(true);
+      expect(holdsSecret(`no ${escapedWhole('Riyadh, and more', to)} here`, ['other', secret])).toBe(false);
+    }
+  });
+
+  it('with 8 letters or digits in a row of a secret, or with a shorter one', () => {
+    expect(cleanText('no 4Xq9ZtPb here', [ROW], 200)).toBe(NOT_SHOWN);
+    expect(cleanText('no 4Xq9Z-tPb here', [ROW], 200)).not.toBe(NOT_SHOWN);
+    expect(cleanText('no a-1 here', ['A-1'], 200)).toBe(NOT_SHOWN);
+  });
+
+  it('with a secret that is cut off', () => {
+    expect(cleanText(`${'x'.repeat(195)}topsecret`, ['topsecret'], 200)).toBe(NOT_SHOWN);
+  });
+
+  it.each([
+    ['PEM', '-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----'],
+    ['PEM as JSON', '-----BEGIN PRIVATE KEY-----\\nMIGH'],
+    ['PEM of a form', '-----BEGIN+PRIVATE+KEY-----'],
+    ['a token', 'eyJhbGciOi.eyJzdWIi.c2ln'],
+    ['a token, cut before its second dot', 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIx'],
+    ['a token, cut right after its first dot', 'eyJhbGciOiJSUzI1NiJ9.eyJ'],
+    ['a token, cut before its first dot', 'eyJhbGciOiJSUzI1NiIsImtpZCI6'],
+    ['a JWE', 'eyJhbGciOiJkaXIifQ.a2V5.aXY.Y2lwaGVy.dGFn'],
+    ['a JWE without a key', 'eyJhbGciOiJkaXIifQ..aXY.Y2lwaGVy.dGFn'],
+  ])("with somebody else's %s", (_, token) => {
+    expect(cleanText(`bad ${token} here`, [], 200)).toBe(NOT_SHOWN);
+  });
+});
+
+describe('a text of others is shown', () => {
+  it.each([
+    'eyJ',
+    'eyJa.b',
+    'version 1.2.3',
+    'keyJournalEntryOfTheCustomer.name',
+    'the-eyJournalEntryOfCustomer',
+    'The client secret is wrong: 100 % of <b>it</b> &amp; more',
+    '6f1c0b0e-54f2-4c5c-9a0e-1f2d3c4b5a69',
+    'own&<sec',
+    'a secret, and of more',
+  ])('%j as it is', (text) =>
+    expect(cleanText(text, ['a-secret-with-more', SIGNS.slice(1), ''], 200)).toBe(text),
+  );
+
+  it('one line of the length that is asked for', () => {
+    expect(cleanText(` a\u200b\r\n\tb${'c'.repeat(300)}`, ['secret'], 10)).toBe('a bccccccc…');
+    expect(cleanText('0123456789', [], 10)).toBe('0123456789');
+  });
+});
+
+it.each(['eyJ', 'eyJa.', '-----BEGIN ', 'a-', '\u200b', ' ', '%25', '&amp;', '\\u0026', '\\', '%'])(
+  'cleanText is done with 10 MB of %j at once, also with such secrets',
+  (part) => {
+    const text = part.repeat(10_000_000 / part.length);
+    expect(cleanText(text, ['secret', text.slice(0, 10_000)], 500).length).toBeLessThanOrEqual(501);
+  },
+  2_000,
+);

@@ -1,10 +1,27 @@
 import { describe, expect, it } from '@jest/globals';
+import globalAxios from 'axios';
+import { ArrayNotEmpty, IsOptional, IsString, Length } from 'class-validator';
 import { createReadStream } from 'node:fs';
 import { Duplex, PassThrough, Readable, Transform } from 'node:stream';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
 import { checkTimeout } from '../../../lib/exchange/call-limits.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
-import { errorOf, setUp } from './setup.js';
+import { validateInput } from '../../../lib/http/validate-input.js';
+
+// A host may have changed axios's defaults before it loads this package.
+const axiosOwn = globalAxios.defaults.transformRequest;
+globalAxios.defaults.transformRequest = [() => 'of the host'];
+const { errorOf, setUp } = await import('./setup.js');
+
+const buffer = new TextEncoder().encode('0123456789').buffer;
+const file = new File(['bytes'], 'n.txt', { type: 'text/x' });
+const filled = (): FormData => {
+  const form = new FormData();
+  form.append('a', 'b');
+  form.append('list[]', '1');
+  form.append('file', file);
+  return form;
+};
 
 describe('a stream as body', () => {
   /** As the form-data package's class is made. */
@@ -71,6 +88,98 @@ describe('a stream as body', () => {
 });
 
 describe('a body', () => {
+  class Customer {
+    readonly id = 1;
+  }
+  const nested = { a: { b: [1, { c: 'ü' }] }, none: null, missing: undefined, at: new Date(0), yes: true };
+  const odd = {
+    bytes: Buffer.from('ab'),
+    'x{}': { y: 1 },
+    'l[]': [1, 2],
+    view: new Uint8Array(buffer, 1, 2),
+  };
+  const BODIES: [string, unknown][] = [
+    ['an object', nested],
+    ['an object without a prototype', Object.assign(Object.create(null), { a: 1 })],
+    ['an empty object', {}],
+    ['an array', [1, 'a', null]],
+    ['a Date', new Date(0)],
+    ['an object with toJSON', { toJSON: () => ({ b: 1 }) }],
+    ['toJSON that gives nothing', { toJSON: () => undefined }],
+    ['a Map', new Map([['a', 1]])],
+    ['an instance', new Customer()],
+    ['an object with bytes and special keys', odd],
+    ['an object with a file', { file }],
+    ['a string', 'text'],
+    ['JSON as a string', ' {"a":1}\n'],
+    ['an empty string', ''],
+    ['a number', 5],
+    ['true', true],
+    ['null', null],
+    ['nothing', undefined],
+    ['a bigint in an object', { a: 1n }],
+    ['a Buffer', Buffer.from('bytes')],
+    ['a Uint8Array of a part', new Uint8Array(buffer, 2, 3)],
+    ['a Uint16Array', new Uint16Array(buffer, 2, 2)],
+    ['a DataView', new DataView(buffer, 1, 4)],
+    ['an ArrayBuffer', buffer],
+    ['a Blob', new Blob(['blob'], { type: 'text/y' })],
+    ['a File', file],
+  ];
+  /** They are sent as they are with a type of JSON too, of which axios would make JSON. */
+  const FORMS: [string, unknown][] = [
+    ['URLSearchParams', new URLSearchParams({ a: '1 ü' })],
+    ['a form', filled()],
+  ];
+  const JSON_TYPES = ['application/json', 'application/json;charset=utf-8'];
+  const OTHER_TYPES = [undefined, 'application/vnd.api+json', 'text/plain'];
+
+  it.each([...BODIES, ...FORMS])(
+    '%s goes over the wire as axios would encode it, with any content type',
+    async (what, data) => {
+      const { axios, arrived } = await setUp();
+      const sent = async (type: string | undefined, options: object): Promise<unknown> => {
+        const headers = type === undefined ? {} : { 'Content-Type': type };
+        const failure = await axios.post('/a', data, { headers, ...options }).then(
+          () => undefined,
+          () => 'refused',
+        );
+        const { body, headers: seen } = arrived.pop() ?? {};
+        const boundary = /boundary=(\S+)/.exec(String(seen?.['content-type']))?.[1] ?? ' ';
+        const all = [failure, seen?.['content-type'], seen?.['content-length'], body];
+        return JSON.stringify(all).replaceAll(boundary, 'B');
+      };
+      const isForm = FORMS.some(([name]) => name === what);
+      for (const type of [...OTHER_TYPES, ...(isForm ? [] : JSON_TYPES)]) {
+        expect([type, await sent(type, {})]).toEqual([
+          type,
+          await sent(type, { transformRequest: axiosOwn }),
+        ]);
+      }
+    },
+  );
+
+  it('of a view, a buffer or a Blob is just its bytes', async () => {
+    const { axios, arrived } = await setUp();
+    const blob = new Blob(['abc'], { type: 'text/x' });
+    for (const data of [new Uint8Array(buffer, 2, 3), buffer.slice(2, 5), blob]) await axios.post('/a', data);
+    expect(arrived.map(({ body }) => body)).toEqual(['234', '234', 'abc']);
+  });
+
+  it("comes after a host's own transforms", async () => {
+    const { axios, arrived } = await setUp();
+    axios.defaults.transformRequest = (data: { a: number }): unknown => ({ a: data.a + 1 });
+    await axios.post('/a', { a: 1 });
+    expect(arrived[0]).toMatchObject({ body: '{"a":2}', headers: { 'content-type': 'application/json' } });
+    axios.defaults.transformRequest = () => 'mine';
+    await axios.post('/a', {});
+    await axios.post('/a', {}, { transformRequest: () => 'of the call' });
+    await axios.post('/a', {}, { transformRequest: () => new Uint16Array(buffer, 2, 1) });
+    expect(arrived.slice(1).map(({ body }) => body)).toEqual(['mine', 'of the call', '23']);
+    const stream = axios.post('/a', {}, { transformRequest: () => new Blob(['a']).stream() });
+    expect(await errorOf(stream)).toMatchObject({ faults: [{ property: 'data' }] });
+  });
+
   it.each(['postForm', 'putForm', 'patchForm'] as const)('may be a form: %s', async (method) => {
     const { axios, arrived } = await setUp();
     const form = new FormData();
@@ -146,6 +255,39 @@ describe('a body', () => {
       await axios.post('/a', data);
       expect(arrived.pop()?.body).toBe(JSON.stringify(data));
     }
+  });
+});
+
+describe('input', () => {
+  class Input {
+    @IsString()
+    @Length(1, 5)
+    name!: string;
+
+    @IsOptional()
+    @ArrayNotEmpty()
+    @IsString({ each: true })
+    kinds?: string[];
+  }
+
+  it('becomes an instance of its class', () => {
+    const input = validateInput(Input, { name: 'a', kinds: ['b'] });
+    expect(input).toBeInstanceOf(Input);
+    expect({ ...input }).toEqual({ name: 'a', kinds: ['b'] });
+  });
+
+  it.each<[unknown, string, string?]>([
+    ['text', 'input', 'must be an object'],
+    [null, 'input', 'must be an object'],
+    [[], 'input', 'must be an object'],
+    [{}, 'name', 'must be longer than or equal to 1 characters'],
+    [{ name: 'a', other: 1 }, 'other', 'is not a known field'],
+    [{ name: 'a', ['x'.repeat(99)]: 1 }, `${'x'.repeat(64)}…`, 'is not a known field'],
+    [{ name: 'a', kinds: [] }, 'kinds'],
+    [JSON.parse('{"name": "a", "__proto__": {}}'), 'input', 'holds a property name that is not allowed'],
+  ])('%j is refused', async (input, property, message = expect.any(String) as unknown as string) => {
+    const refused = errorOf(Promise.resolve().then(() => validateInput(Input, input)));
+    expect(await refused).toMatchObject({ code: 'invalid_request', faults: [{ property, message }] });
   });
 });
 
