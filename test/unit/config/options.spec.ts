@@ -494,23 +494,15 @@ describe('Refused is', () => {
     ],
     [
       'app-token in production',
-      { ...production, authentication: 'app-token' },
+      { environment: 'production', authentication: 'app-token' },
       'authentication',
       /sandbox only/,
     ],
-    ['mtls without certificate', { ...production, tls: {} }, 'tls.certificate', /missing/],
-    ['mtls without app token', { ...production, appToken: undefined }, 'appToken', /missing/],
     [
       'half of the credentials',
       { ...production, oauth: { clientId: CLIENT_ID } },
       'oauth.clientSecret',
       /missing/,
-    ],
-    [
-      'oauth.mtls without certificate',
-      { authentication: 'oauth', oauth: { ...oauth, mtls: true }, urls: both },
-      'oauth.mtls',
-      /certificate/,
     ],
     [
       'sendAppTokenWithBearer without app token',
@@ -712,7 +704,6 @@ describe('The faults', () => {
   it.each<[string, ServiceModuleOptions, string]>([
     ['an environment', { environment: 'prod' as never }, 'environment'],
     ['an authentication', { authentication: 'token' as never }, 'authentication'],
-    ['app-token in production', { environment: 'production', authentication: 'app-token' }, 'authentication'],
     [
       'the address of production OAuth',
       { ...withOAuth, urls: { oauthBaseUrl: 'x', authUrl: 'https://auth.example' } },
