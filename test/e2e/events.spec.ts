@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { Test } from '@nestjs/testing';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { inspect } from 'node:util';
 import {
   BanksService,
@@ -30,9 +31,7 @@ afterEach(async () => {
 });
 afterAll(() => simulator.stop());
 
-const arrived = async () => {
-  while (simulator.requests.length === 0) await new Promise(setImmediate);
-};
+const arrived = () => simulator.waitForRequest(() => true, 30_000);
 
 describe('http.onCall', () => {
   const listener = () => {
@@ -188,7 +187,13 @@ describe('http.onCall', () => {
     });
 
     it('on the way', async () => {
-      const { banks: service, http, events } = await start();
+      const events: ServiceCallEvent[] = [];
+      const told = new EventEmitter();
+      const onCall = (event: ServiceCallEvent) => {
+        events.push(event);
+        told.emit('event');
+      };
+      const { banks: service, http } = await start('mtls', { http: { onCall } });
       simulator.fail({ path: /banks/, times: 2, fault: 'hang' });
       const controller = new AbortController();
       const call = rejection(service.list({ signal: controller.signal }));
@@ -198,8 +203,9 @@ describe('http.onCall', () => {
       simulator.clearRequests();
       const subscription = http.httpService.get('/banks/v1').subscribe();
       await arrived();
+      const ended = once(told, 'event');
       subscription.unsubscribe();
-      while (events.length < 2) await new Promise(setImmediate);
+      await ended;
       expect(events).toStrictEqual([
         { ...banks, attempts: 1, error: 'aborted' },
         { ...banks, attempts: 1, error: 'connection_closed' },
@@ -248,7 +254,8 @@ describe('http.onCall', () => {
     };
     simulator.tokenLifetime = 4;
     const { banks: service } = await context.run('start', () => start('oauth', { http: { onCall } }));
-    for (let call = 1; seen.length < 2; call += 1) await context.run(`call ${call}`, () => service.list());
+    for (let call = 1; seen.length < 2 && call < 5_000; call += 1)
+      await context.run(`call ${call}`, () => service.list());
     expect(seen).toEqual(['call 1', 'start']);
     simulator.tokenLifetime = 3_600;
   });
