@@ -1,5 +1,4 @@
 import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import axios from 'axios';
 import dns, { type LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import * as http from 'node:http';
@@ -389,13 +388,6 @@ describe("A host's own call, then ours", () => {
     ];
     for (let turn = 0; turn < 3; turn += 1) await nextTurn();
     expect(Buffer.concat((await response.toArray()) as Buffer[]).toString()).toBe('GET /later');
-  });
-
-  it('axios gives its connection back clean too', async () => {
-    const none = 'HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n';
-    const { agent, url, call } = await setUp('TLSv1.3', withLateBody(none));
-    expect((await axios.delete(url.href, { httpsAgent: agent, proxy: false })).status).toBe(204);
-    expect(await call('/b', 'POST')).toBe('POST /b');
   });
 
   it('a request to which nobody listens gives its connection back', async () => {
