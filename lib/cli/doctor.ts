@@ -3,7 +3,6 @@ import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/scope.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
 import { examine } from './examine.js';
-import { checkName } from './host-configuration.js';
 import { jsonOutput, Table } from './doctor-output.js';
 
 const HELP = `Usage: nestjs-service doctor [options]
@@ -41,7 +40,6 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
     return EXIT.ok;
   }
   const { name, customer, json = false, offline = false } = values;
-  checkName(name);
   if (customer !== undefined && !isCustomerId(customer)) {
     throw new UsageError(`--customer: takes ${CUSTOMER_ID_RULE}`);
   }

@@ -11,8 +11,12 @@ export function checkName(name: string | undefined): void {
   if (fault !== undefined) throw new UsageError(`--name: ${fault}`);
 }
 
-/** Reads and checks the configuration that the variables make, as an application does. Reports all faults, throws none. */
-export function readHostConfiguration(variables: Variables, name: string | undefined) {
+/**
+ * Reads and checks the configuration that the variables make, as an application does. Reports all its faults, throws none.
+ * @throws UsageError as {@link checkName}
+ */
+export async function readHostConfiguration(variables: Variables, name: string | undefined) {
+  checkName(name);
   // ConfigModule sets them for the process too, if only an env file has them.
   for (const variable of [...PROXY_VARIABLES, ...NO_PROXY_VARIABLES]) {
     const value = variables.get(variable);

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -17,6 +17,43 @@ import { commandLine } from '../helpers/source-process.js';
 import { startSimulator } from '../helpers/simulators.js';
 
 const SANDBOX = { environment: 'sandbox', authentication: 'app-token' } as const;
+
+describe('nestjs-service', () => {
+  it('says what it can do, and its version', async () => {
+    const manifest = await readFile(join(import.meta.dirname, '../../package.json'), 'utf8');
+    const { version } = JSON.parse(manifest) as { version: string };
+    const help =
+      /^Usage: nestjs-service <command>[^]*\n {2}doctor {5}say .*\n {2}call {7}make .*\n {2}simulator {2}run /;
+    for (const argument of ['--help', '-h', 'help', '--version', '-v']) {
+      const io = commandIo();
+      expect(await runCommand([argument], io)).toBe(0);
+      expect(io.printed()).toMatch(argument.includes('v') ? `${version}\n` : help);
+    }
+  });
+
+  it('does not take a fault of its own for wrong usage', async () => {
+    const fault = new Error('of its own');
+    const out = () => {
+      throw fault;
+    };
+    const io = { ...commandIo(), out };
+    await expect(runCommand(['doctor', '--help'], io)).rejects.toBe(fault);
+    expect(io.complained()).toBe('');
+  });
+
+  it.each([
+    ['no command', []],
+    ['a command that there is not', ['docter']],
+    ['a name of every object', ['constructor']],
+    ['an option that the command does not have', ['doctor', '--ofline']],
+    ['an argument that nothing takes', ['doctor', 'production']],
+  ])('ends with 2 for %s, and prints nothing where results go', async (_, args) => {
+    const io = commandIo();
+    expect(await runCommand(args, io)).toBe(2);
+    expect(io.printed()).toBe('');
+    expect(io.complained()).toMatch(/nestjs-service/);
+  });
+});
 
 describe('nestjs-service call', () => {
   let simulator: ServiceSimulator;
@@ -75,9 +112,8 @@ describe('nestjs-service call', () => {
     const { code, printed, complained } = await call(['GET', '/banks/v1']);
     expect({ code, printed }).toEqual({ code: 1, printed: '{"message":"down"}' });
     expect(complained).toMatch(
-      /: GET "\/banks\/v1"\nGET \/banks\/v1: HTTP 503 \("down"\)\.\ncontent-type: .*\n[^]*\n-> The service is .*\n\n$/,
+      /: GET "\/banks\/v1"\nHTTP 503\ncontent-type: .*\n[^]*\nGET \/banks\/v1: HTTP 503 \("down"\)\.\n-> The service is .*\n\n$/,
     );
-    expect(complained.match(/503/g)).toHaveLength(1);
     expect(simulator.apiRequests).toHaveLength(1);
   });
 
@@ -96,7 +132,7 @@ describe('nestjs-service call', () => {
     const env = simulator.env({ authentication: 'oauth' });
     const { code, complained } = await call(['GET', '/banks/v1'], { env });
     expect(code).toBe(1);
-    expect(complained).toMatch(/\nThe token endpoint refuses .*HTTP 401, .*\nHTTP 401\n[^]*\n-> .*\n\n$/);
+    expect(complained).toMatch(/\nHTTP 401\n[^]*\nThe token endpoint refuses .*HTTP 401, .*\n-> .*\n\n$/);
   });
 
   it('has no body of HEAD', async () => {
@@ -149,8 +185,7 @@ describe('nestjs-service call', () => {
     }));
     for (const env of [simulator.env(), simulator.env({ authentication: 'oauth' })]) {
       const { printed, complained } = await call(['GET', '/mirror/v1'], { env });
-      expect(complained).toContain('set-cookie: [not shown]\n');
-      expect(complained).not.toContain('s3cret');
+      expect(complained).not.toMatch(/cookie|s3cret/);
       expect(complained).toContain('x-other: shown\n');
       expect(complained).toContain('x-seen: [not shown');
       expect(complained).toMatch(/\nThe body holds a credential, and is not shown\.\n$/);
@@ -160,11 +195,9 @@ describe('nestjs-service call', () => {
 
   it.each([
     ['plain', (text: string) => text],
-    ['JSON', (text: string) => JSON.stringify(text).slice(1, -1).replaceAll('/', '\\/')],
-    ['JSON, all escaped', (text: string) => text.replace(/\W/g, (found) => `\\u00${hexOf(found)}`)],
+    ['JSON', (text: string) => text.replace(/\W/g, (found) => `\\u00${hexOf(found)}`)],
     ['an address', encodeURIComponent],
-    ['a page', (text: string) => text.replace(/\W/g, (found) => `&#${found.charCodeAt(0)};`)],
-    ['a page, in hexadecimal', (text: string) => text.replace(/\W/g, (found) => `&#x${hexOf(found)};`)],
+    ['a page', (text: string) => text.replace(/\W/g, (found) => `&#x${hexOf(found)};`)],
   ])('shows no app token that comes back as it stands in %s', async (_, written) => {
     const { appToken } = simulator;
     simulator.answer('GET', '/mirror/v1', { body: `<${written(appToken)}>` });
@@ -181,14 +214,14 @@ describe('nestjs-service call', () => {
     expect((await call(['GET', '/statements/v1/1'])).bytes).toEqual(Buffer.from(pdf));
     const shown = await call(['GET', '/statements/v1/1'], { isTerminal: true });
     expect(shown).toMatchObject({ code: 0, printed: '' });
-    expect(shown.complained).toContain('7 bytes that are no text.');
+    expect(shown.complained).toContain('7 bytes that are no text: > <file> keeps them.\n');
 
     simulator.answer('GET', '/text/v1', {
       body: 'a\u001b[2J\tb\r\u202e\nü',
       headers: { 'x-title': '\u009b1m' },
     });
     const { printed, complained } = await call(['GET', '/text/v1'], { isTerminal: true });
-    expect(printed).toBe('a\\u{1b}[2J\tb\\u{d}\\u{202e}\nü\n');
+    expect(printed).toBe('a%1B[2J\tb%0D%E2%80%AE\nü\n');
     expect(complained).not.toMatch(/[^\n\x20-\x7e]/);
   });
 
