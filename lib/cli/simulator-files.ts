@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { variablePrefix } from '../config/module-name.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 
@@ -49,15 +49,29 @@ export async function writeFiles(
 ): Promise<SimulatorFiles> {
   const [certificate = '', privateKey = '', chain = '', env = ''] = NAMES.map((name) => join(folder, name));
   const files = { folder, certificate, privateKey, chain, env };
-  await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, '.gitignore'), '*\n', { flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error;
-  });
+  await makeFolder(folder);
+  await writeFile(join(folder, '.gitignore'), '*\n', { flag: 'wx' }).catch(unlessThere);
   await replace(certificate, marked(simulator.application.certificate), PUBLIC);
   await replace(privateKey, marked(simulator.application.privateKey), PRIVATE);
   await replace(chain, marked(simulator.chain), PUBLIC);
   await replace(env, marked(envFile(simulator, files, moduleName)), PRIVATE);
   return files;
+}
+
+/** With those above it. Not by `recursive`, with which Node never ends where none can be made, as below /proc. */
+export async function makeFolder(path: string, mode?: number): Promise<void> {
+  const make = () => mkdir(path, { mode }).catch(unlessThere);
+  try {
+    await make();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    await makeFolder(dirname(path), mode);
+    await make();
+  }
+}
+
+function unlessThere(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EEXIST') throw error;
 }
 
 /** With its own mode, and without following a link. */

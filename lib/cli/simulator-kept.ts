@@ -1,5 +1,5 @@
 import { createHash, X509Certificate } from 'node:crypto';
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import {
   CertificateAuthority,
@@ -8,7 +8,7 @@ import {
 } from '../testing/certificate-authority.js';
 import { ServiceSimulator } from '../testing/simulator.js';
 import { type CommandIo } from './command.js';
-import { PRIVATE, replace } from './simulator-files.js';
+import { makeFolder, PRIVATE, replace } from './simulator-files.js';
 
 /** As long as a client warns that its certificate expires soon. */
 const RENEWED_BEFORE_MS = 30 * 24 * 3_600_000;
@@ -54,7 +54,7 @@ export async function keep(path: string, simulator: ServiceSimulator): Promise<b
     authority: ServiceSimulator.madeOf(simulator).authority.kept,
   };
   try {
-    await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });
+    await makeFolder(join(path, '..'), 0o700);
     await replace(path, JSON.stringify(kept), PRIVATE);
     return true;
   } catch {

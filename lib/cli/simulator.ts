@@ -73,17 +73,14 @@ function describeKept(isFound: boolean, isKept: boolean): string {
 }
 
 /** Why it did not start, in one line; undefined for what is a fault of this package. */
-function describeFailure(
-  error: unknown,
-  { ports, host, folder }: SimulatorCommandOptions,
-): string | undefined {
+function describeFailure(error: unknown, { ports, host }: SimulatorCommandOptions): string | undefined {
   const { code, message, port, syscall, path } = error as NodeJS.ErrnoException & { port?: number };
   const used = Object.values(ports ?? {});
   const range = used.length > 0 ? ` (the simulator uses ${used[0]} to ${used.at(-1)})` : '';
   if (code === 'EADDRINUSE') return `Port ${port} is taken${range}. Choose others with --port.`;
   if (code === 'EADDRNOTAVAIL')
     return `This machine has no address ${host}. 0.0.0.0 stands for all that it has.`;
-  if (path?.startsWith(folder)) return `${message}. Choose another folder with --dir.`;
+  if (path !== undefined) return `${message}. Choose another folder with --dir.`;
   // A port that this user may not have, a package that is not installed.
   const isOfMachine = error instanceof ForeignFileError || syscall !== undefined || /npm i /.test(message);
   return isOfMachine ? message : undefined;

@@ -1,25 +1,40 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { execFile, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { promisify, parseEnv } from 'node:util';
-import { BanksService, getServiceToken, LinkSdkService, ServiceModule } from 'nestjs-service';
+import {
+  BanksService,
+  getServiceToken,
+  LinkSdkService,
+  ServiceHttpService,
+  ServiceModule,
+} from 'nestjs-service';
+import { ServiceSimulator } from 'nestjs-service/testing';
+import { UsageError } from '../../lib/cli/command.js';
 import { readEnvironment } from '../../lib/cli/env-file.js';
 import { runCommand } from '../../lib/cli/run-command.js';
+import { FAULT_WORDS, readFault } from '../../lib/cli/simulator-faults.js';
+import { checkFolder, ForeignFileError, writeFiles } from '../../lib/cli/simulator-files.js';
+import { keep, keptPath, readKept } from '../../lib/cli/simulator-kept.js';
+import { readSimulatorOptions } from '../../lib/cli/simulator-options.js';
+import { describeRefusal, describeRequest } from '../../lib/cli/simulator-report.js';
 import { commandIo } from '../helpers/command-io.js';
 import { onlyInSoak, partOf } from '../helpers/in-soak.js';
 import { freePort } from '../helpers/loopback.js';
+import { readDocument } from '../helpers/readme.js';
 import { startProcess, type SampleProcess } from '../helpers/sample-process.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { commandLine, startCommand } from '../helpers/source-process.js';
 
 const READY = 'Requests:\n';
+const DAY = 24 * 3_600;
 const run = promisify(execFile);
 /** In processes that must be ended in a certain way. */
 const soakIt = onlyInSoak(it);
@@ -33,122 +48,109 @@ interface Running {
   end(): Promise<void>;
 }
 
+let folder: string;
+let data: string;
+const started: SampleProcess[] = [];
+const running: Running[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'simulator command '));
+  data = join(folder, 'data');
+});
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((each) => each.kill()));
+  await endAll();
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const endAll = () => Promise.all(running.splice(0).map((each) => each.end()));
+
+/** In a process of its own. */
+function startProgram(options: string[], env: Record<string, string> = { XDG_DATA_HOME: data }) {
+  const child = startCommand(['simulator', ...options], { cwd: folder, env });
+  started.push(child);
+  return child;
+}
+
+/** Resolves once it is ready, or has ended. */
+async function start(...options: string[]): Promise<Running> {
+  const events = new EventEmitter();
+  const io = commandIo({ XDG_DATA_HOME: data }, { cwd: folder });
+  const { out } = io;
+  io.out = (text) => {
+    out(text);
+    if (String(text).endsWith(READY)) events.emit('ready');
+  };
+  io.endSignal = async () => void (await once(events, 'signal'));
+  const ready = once(events, 'ready');
+  const ended = runCommand(['simulator', ...options], io);
+  const end = async () => {
+    events.emit('signal');
+    expect(await ended).toBe(0);
+  };
+  if (await Promise.race([ready.then(() => true), ended.then(() => false)]))
+    running.push({ ...io, ended, end });
+  return { ...io, ended, end };
+}
+
+/** The variables that it wrote. */
+async function written(dir: string): Promise<Record<string, string>> {
+  return parseEnv(await readFile(join(folder, dir, '.env'), 'utf8')) as Record<string, string>;
+}
+
+/** Runs a task with an application whose environment has these variables. */
+async function withHost(
+  variables: Record<string, string>,
+  task: (context: INestApplicationContext, logged: () => string) => Promise<void>,
+  name?: string,
+): Promise<void> {
+  const before = { ...process.env };
+  const logger = new CollectingLogger();
+  logger.warn = logger.error = (...parts) => void logger.lines.push('WARNING', ...parts);
+  Object.assign(process.env, variables);
+  const context = await NestFactory.createApplicationContext(
+    { module: class Host {}, imports: [ServiceModule.forRoot({ name })] },
+    { logger, abortOnError: false },
+  );
+  try {
+    await task(context, () => logger.lines.map(String).join('\n'));
+  } finally {
+    await context.close();
+    for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
+  }
+}
+
+const banksOf = (context: INestApplicationContext) => context.get(BanksService, { strict: false });
+
+/** The curl line that is printed. */
+const curlIn = (printed: string) => /^ {2}(curl .+)$/m.exec(printed)?.[1] ?? '';
+
+/** The line that is printed, given to a shell as it stands. */
+function shell(line: string) {
+  return run('sh', ['-c', `${line} --silent --show-error --write-out ' %{http_code}'`]);
+}
+
 describe('nestjs-service simulator', () => {
-  let folder: string;
-  let data: string;
-  const started: SampleProcess[] = [];
-  const running: Running[] = [];
-
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'simulator command '));
-    data = join(folder, 'data');
-  });
-  afterEach(async () => {
-    await Promise.all(started.splice(0).map((each) => each.kill()));
-    await endAll();
-  });
-  afterAll(() => rm(folder, { recursive: true, force: true }));
-
-  const endAll = () => Promise.all(running.splice(0).map((each) => each.end()));
-
-  function startProgram(...options: string[]): SampleProcess {
-    const child = startCommand(['simulator', ...options], { cwd: folder, env: { XDG_DATA_HOME: data } });
-    started.push(child);
-    return child;
-  }
-
-  /** Resolves once it is ready, or has ended. */
-  async function start(...options: string[]): Promise<Running> {
-    const events = new EventEmitter();
-    const io = commandIo({ XDG_DATA_HOME: data }, { cwd: folder });
-    const { out } = io;
-    io.out = (text) => {
-      out(text);
-      if (String(text).endsWith(READY)) events.emit('ready');
-    };
-    io.endSignal = async () => void (await once(events, 'signal'));
-    const ready = once(events, 'ready');
-    const ended = runCommand(['simulator', ...options], io);
-    const end = async () => {
-      events.emit('signal');
-      expect(await ended).toBe(0);
-    };
-    if (await Promise.race([ready.then(() => true), ended.then(() => false)]))
-      running.push({ ...io, ended, end });
-    return { ...io, ended, end };
-  }
-
-  /** The variables that it wrote. */
-  async function written(dir: string): Promise<Record<string, string>> {
-    return parseEnv(await readFile(join(folder, dir, '.env'), 'utf8')) as Record<string, string>;
-  }
-
-  /** Runs a task with an application whose environment has these variables. */
-  async function withHost(
-    variables: Record<string, string>,
-    task: (context: INestApplicationContext, logged: () => string) => Promise<void>,
-    name?: string,
-  ): Promise<void> {
-    const before = { ...process.env };
-    const logger = new CollectingLogger();
-    logger.warn = logger.error = (...parts) => void logger.lines.push('WARNING', ...parts);
-    Object.assign(process.env, variables);
-    const context = await NestFactory.createApplicationContext(
-      { module: class Host {}, imports: [ServiceModule.forRoot({ name })] },
-      { logger, abortOnError: false },
-    );
-    try {
-      await task(context, () => logger.lines.map(String).join('\n'));
-    } finally {
-      await context.close();
-      for (const key of Object.keys(process.env)) if (!(key in before)) delete process.env[key];
-    }
-  }
-
-  /** The line that is printed, given to a shell as it stands. */
-  function shell(line: string) {
-    return run('sh', ['-c', `${line} --silent --show-error --write-out ' %{http_code}'`]);
-  }
-
   it('prints a curl line that works, and each request, until it is ended', async () => {
     const port = await freePort(6);
-    const options = [
-      '--port',
-      String(port),
-      '--dir',
-      'a b',
-      '--token-lifetime',
-      '60',
-      '--fail',
-      '/banks/v1=503:1',
-    ];
-    const child = startProgram(...options);
+    const faults = ['--token-lifetime', '60', '--fail', '/banks/v1=503:1'];
+    const child = startProgram(['--port', String(port), '--dir', 'a b', ...faults]);
     await child.printed(READY);
-    const line = /^ {2}(curl .+)$/m.exec(child.output())?.[1] ?? '';
-    for (const command of ['nestjs-service doctor', 'nest start']) {
+    const line = curlIn(child.output());
+    for (const command of ['nestjs-service doctor', 'nest start'])
       expect(child.output()).toContain(`  npx ${command} --env-file '${join(folder, 'a b/.env')}'\n`);
-    }
     expect((await shell(line)).stdout).toMatch(/"SIMULATED_503".* 503$/);
     expect((await shell(`${line}?secret=in-the-query`)).stdout).toMatch(/^\[\{"bank_identifier":.* 200$/);
     await expect(run('curl', ['-sk', `https://127.0.0.1:${port + 3}/banks/v1`])).rejects.toBeDefined();
 
-    const env = parseEnv(await readFile(join(folder, 'a b/.env'), 'utf8')) as Record<string, string>;
+    const env = await written('a b');
+    const form = ['grant_type=client_credentials', 'scope=api', `client_id=${env.SERVICE_CLIENT_ID}`];
     const token = await run('curl', [
-      ...[
-        '-s',
-        '--cacert',
-        env.SERVICE_TLS_CHAIN_FILE ?? '',
-        '-d',
-        'grant_type=client_credentials',
-        '-d',
-        'scope=api',
-      ],
-      ...['--data-urlencode', `client_id=${env.SERVICE_CLIENT_ID}`],
-      ...[
+      ...['-s', '--cacert', env.SERVICE_TLS_CHAIN_FILE ?? '', `${env.SERVICE_AUTH_URL}/oauth2/token`],
+      ...[...form, `client_secret=${env.SERVICE_CLIENT_SECRET}`].flatMap((field) => [
         '--data-urlencode',
-        `client_secret=${env.SERVICE_CLIENT_SECRET}`,
-        `${env.SERVICE_AUTH_URL}/oauth2/token`,
-      ],
+        field,
+      ]),
     ]);
     expect(JSON.parse(token.stdout)).toMatchObject({ expires_in: 60, scope: 'api' });
 
@@ -165,13 +167,8 @@ describe('nestjs-service simulator', () => {
       ['SERVICE_AUTH_URL', 4],
       ['SERVICE_SANDBOX_AUTH_URL', 5],
     ]);
-    expect(
-      requests
-        .replaceAll(/\d\d:\d\d:\d\d/g, 'TIME')
-        .replaceAll(/\d+ ms/g, 'N ms')
-        .trim()
-        .split('\n'),
-    ).toEqual([
+    const told = requests.replaceAll(/\d\d:\d\d:\d\d/g, 'TIME').replaceAll(/\d+ ms/g, 'N ms');
+    expect(told.trim().split('\n')).toEqual([
       'TIME GET /banks/v1 503 N ms (base)',
       'TIME GET /banks/v1 200 N ms (base)',
       'TIME TLS connection refused: certificate_required, no client certificate (sandbox-mtls)',
@@ -181,38 +178,27 @@ describe('nestjs-service simulator', () => {
     expect(child.output()).not.toMatch(/eyJ|PRIVATE KEY/);
   });
 
-  it('writes a .env with which the module works, keys for the user alone, and a reason for git to leave them', async () => {
-    await start('--port', '0');
-    const dir = join(folder, 'service-simulator');
-    await withHost(await written('service-simulator'), async (context) => {
-      expect(await context.get(BanksService, { strict: false }).list()).toHaveLength(10);
-      const session = { customer_id: 'c-1', permissions: ['identity'] };
-      expect(await context.get(LinkSdkService, { strict: false }).connectParameters(session)).toHaveProperty(
-        'access_token',
-      );
-    });
-    for (const [name, mode] of [
-      ['application.key', 0o600],
-      ['.env', 0o600],
-      ['chain.pem', 0o644],
-    ] as const) {
-      expect((await stat(join(dir, name))).mode & 0o777).toBe(mode & ~process.umask());
-    }
-    expect(await readFile(join(dir, '.gitignore'), 'utf8')).toBe('*\n');
+  it('uses the six ports from 8443 on, where no other is named', async () => {
+    const { ports } = (await readSimulatorOptions([], '/a')) as { ports: Record<string, number> };
+    expect(Object.values(ports)).toEqual([8443, 8444, 8445, 8446, 8447, 8448]);
   });
 
-  it('writes a .env of which an application logs nothing to worry about, in any mode', async () => {
-    await start('--port', '0', '--dir', 'modes');
+  it('writes a .env with which an application works in any mode, and has nothing to warn of', async () => {
+    await start('--port', '0');
+    const env = await written('service-simulator');
     for (const [environment, authentication] of [
       ['production', 'mtls'],
       ['production', 'oauth'],
       ['sandbox', 'app-token'],
       ['sandbox', 'mtls'],
       ['sandbox', 'oauth'],
-    ]) {
+    ] as const) {
       const mode = { SERVICE_ENVIRONMENT: environment, SERVICE_AUTHENTICATION: authentication };
-      await withHost({ ...(await written('modes')), ...mode }, async (context, logged) => {
-        expect(await context.get(BanksService, { strict: false }).list()).toHaveLength(10);
+      await withHost({ ...env, ...mode }, async (context, logged) => {
+        expect(await banksOf(context).list()).toHaveLength(10);
+        const session = { customer_id: 'c-1', permissions: ['identity'] };
+        const sdk = context.get(LinkSdkService, { strict: false });
+        expect(await sdk.connectParameters(session)).toHaveProperty('access_token');
         expect(logged()).toContain(`${environment}, ${authentication}`);
         expect(logged()).not.toMatch(/deprecated|WARNING/);
       });
@@ -224,104 +210,65 @@ describe('nestjs-service simulator', () => {
     const variables = await written('named');
     expect(Object.keys(variables).filter((name) => !name.startsWith('SERVICE_KSA_NORTH_'))).toEqual([]);
     expect(printed()).toMatch(/^ {2}SERVICE_KSA_NORTH_SANDBOX_MTLS_URL {2}https:/m);
-    expect(printed()).toContain(
-      `  npx nestjs-service doctor --name ksa-north --env-file '${join(folder, 'named/.env')}'\n`,
-    );
+    const doctor = `npx nestjs-service doctor --name ksa-north --env-file '${join(folder, 'named/.env')}'`;
+    expect(printed()).toContain(`  ${doctor}\n`);
     expect(printed()).toContain(
       "\nTry it, with ServiceModule.forRoot({ name: 'ksa-north' }) in the application:\n",
     );
-    await withHost(
-      variables,
-      async (context) => {
-        const banks = context.get<BanksService>(getServiceToken(BanksService, 'ksa-north'), {
-          strict: false,
-        });
-        expect(await banks.list()).toHaveLength(10);
-      },
-      'ksa-north',
-    );
+    const list = async (context: INestApplicationContext) => {
+      const banks = context.get<BanksService>(getServiceToken(BanksService, 'ksa-north'), { strict: false });
+      expect(await banks.list()).toHaveLength(10);
+    };
+    await withHost(variables, list, 'ksa-north');
   });
 
-  it('keeps certificates and credentials, so that an application goes on over a restart', async () => {
-    const options = ['--port', String(await freePort(6)), '--dir', 'kept'];
-    const restart = async (...more: string[]): Promise<string> => {
-      await endAll();
-      return (await start(...options, ...more)).printed();
-    };
-    expect(await restart()).toContain('  They are new, and stay for the next start.\n');
-    const variables = await written('kept');
-    const certificate = await readFile(join(folder, 'kept/application.crt'), 'utf8');
-    // With a certificate and a bearer: the token of before is not valid after the restart.
-    await withHost({ ...variables, SERVICE_AUTHENTICATION: 'oauth' }, async (context) => {
-      const banks = context.get(BanksService, { strict: false });
-      expect(await banks.list()).toHaveLength(10);
-      expect(await restart()).toContain('  They are those of the last start; --new makes others.\n');
-      expect(await banks.list()).toHaveLength(10);
+  it.each(partOf(["it's", 'a "b" $(c) `d`', 'a\\b', "it's \\a"], 4))(
+    'names its files so that a shell, Node and dotenv read the same: %s',
+    async (dir) => {
+      const { printed } = await start('--port', '0', '--dir', dir);
+      expect((await shell(curlIn(printed()))).stdout).toMatch(/ 200$/);
+      const env = join(folder, dir, '.env');
+      const key = join(folder, dir, 'application.key');
+      const script = '. "$1" && printf %s "$SERVICE_TLS_PRIVATE_KEY_FILE"';
+      expect((await run('sh', ['-c', script, 'sh', env])).stdout).toBe(key);
+      expect((await written(dir)).SERVICE_TLS_PRIVATE_KEY_FILE).toBe(key);
+      const byDotenv = await readEnvironment({ env: {}, cwd: folder }, [env]);
+      expect(byDotenv.get('SERVICE_TLS_PRIVATE_KEY_FILE')).toBe(key);
+    },
+  );
+
+  it('is reached by another name at another address, with a warning', async () => {
+    const args = ['--port', '0', '--host', '0.0.0.0', '--san', 'localhost', '--san', 'simulator'];
+    const { complained } = await start(...args, '--dir', 'reached');
+    expect(complained()).toMatch(
+      /^Warning: it listens on 0\.0\.0\.0, where every host of the network can call it\./,
+    );
+    const variables = await written('reached');
+    const { hostname, port } = new URL(variables.SERVICE_BASE_URL ?? '');
+    expect(hostname).toBe('localhost');
+    await withHost(variables, async (context) => {
+      expect(await banksOf(context).list()).toHaveLength(10);
     });
-    expect(await written('kept')).toEqual(variables);
-    expect(await readFile(join(folder, 'kept/application.crt'), 'utf8')).toBe(certificate);
-    expect((await readdir(join(folder, 'kept'))).sort()).toEqual([
-      '.env',
-      '.gitignore',
-      'application.crt',
-      'application.key',
-      'chain.pem',
-    ]);
-    expect(await restart('--new')).toContain('  They are new, and stay for the next start.\n');
-    const others = await written('kept');
-    expect(others.SERVICE_CLIENT_SECRET).not.toBe(variables.SERVICE_CLIENT_SECRET);
-    await restart();
-    expect(await written('kept')).toEqual(others);
+    const chain = await readFile(variables.SERVICE_TLS_CHAIN_FILE ?? '', 'utf8');
+    const socket = connect({ port: Number(port), host: '127.0.0.2', servername: 'simulator', ca: chain });
+    await once(socket, 'secureConnect');
+    socket.destroy();
   });
 
-  it('has a set for each folder; new ones at each start if the user has no folder for data', async () => {
-    const secret = async (dir: string) => {
-      const { printed, end } = await start('--port', '0', '--dir', dir);
-      await end();
-      return { printed: printed(), secret: (await written(dir)).SERVICE_CLIENT_SECRET };
-    };
-    const [one, other] = [await secret('set-1'), await secret('set-2')];
-    expect(one.secret).not.toBe(other.secret);
-    expect((await secret('set-1')).secret).toBe(one.secret);
-    const before = data;
-    data = join(folder, 'set-1/.env');
-    const homeless = await secret('set-1');
-    data = before;
-    expect(homeless.secret).not.toBe(one.secret);
-    expect(homeless.printed).toContain('They are new at each start, as this user has no folder for data.');
-    expect((await readdir(join(folder, 'set-1'))).filter((name) => name.endsWith('.tmp'))).toEqual([]);
-  });
-
-  it('writes over its own files, and over no others', async () => {
-    const env = join(folder, 'own/.env');
-    const options = ['--port', '0', '--dir', 'own'];
-    const first = await start(...options);
-    const written = await readFile(env, 'utf8');
-    await first.end();
-    const second = await start(...options);
-    expect(await readFile(env, 'utf8')).not.toBe(written);
-    await second.end();
-
-    await writeFile(env, 'PORT=3000\n');
-    const third = await start(...options);
-    expect(await third.ended).toBe(1);
-    expect(third.complained()).toBe(
-      `${env} was not written by this command, or was changed since, so it stays as it is. Move it, or choose another folder with --dir.\n`,
-    );
-    expect(await readFile(env, 'utf8')).toBe('PORT=3000\n');
-  });
-
-  it('leaves a .gitignore that is there', async () => {
-    await mkdir(join(folder, 'there'));
-    await writeFile(join(folder, 'there/.gitignore'), 'mine\n');
-    await start('--port', '0', '--dir', 'there');
-    expect(await readFile(join(folder, 'there/.gitignore'), 'utf8')).toBe('mine\n');
+  it.each([
+    [['127.0.0.1', '--san', 'localhost'], /^$/],
+    [['127.0.0.2'], /^$/],
+    [['0.0.0.0'], /Others need a name in \.env and the certificate: add --san </],
+  ])('warns of names and addresses that do not fit: --host %j', async (args, warning) => {
+    const { complained } = await start('--port', '0', '--dir', 'loopback', '--host', ...args);
+    expect(complained()).toMatch(warning);
   });
 
   it.each([
     [['--host', '192.0.2.1'], 'This machine has no address 192.0.2.1. 0.0.0.0 stands for all that it has.\n'],
     [['--dir', 'a-file'], /^ENOTDIR: .* Choose another folder with --dir\.\n$/],
     [['--dir', 'a-file/below'], /^ENOTDIR: .* Choose another folder with --dir\.\n$/],
+    [['--dir', '/proc/none/below'], /^ENOENT: .* Choose another folder with --dir\.\n$/],
   ])('says in one line why it cannot start with %j', async (args, message) => {
     await writeFile(join(folder, 'a-file'), '');
     const { ended, complained } = await start('--port', '0', ...args);
@@ -378,23 +325,6 @@ describe('nestjs-service simulator', () => {
     }
   });
 
-  it.each(partOf(["it's", 'a "b" $(c) `d`', 'a\\b', "it's \\a"], 4))(
-    'names its files so that a shell, Node and dotenv read the same: %s',
-    async (dir) => {
-      const { printed } = await start('--port', '0', '--dir', dir);
-      const line = /^ {2}(curl .+)$/m.exec(printed())?.[1] ?? '';
-      expect((await shell(line)).stdout).toMatch(/ 200$/);
-      const env = join(folder, dir, '.env');
-      const key = join(folder, dir, 'application.key');
-      const script = '. "$1" && printf %s "$SERVICE_TLS_PRIVATE_KEY_FILE"';
-      expect((await run('sh', ['-c', script, 'sh', env])).stdout).toBe(key);
-      expect(parseEnv(await readFile(env, 'utf8')).SERVICE_TLS_PRIVATE_KEY_FILE).toBe(key);
-      expect(
-        (await readEnvironment({ env: {}, cwd: folder }, [env])).get('SERVICE_TLS_PRIVATE_KEY_FILE'),
-      ).toBe(key);
-    },
-  );
-
   soakIt('goes on when nobody reads its output', async () => {
     const [node = '', ...args] = commandLine(['simulator', '--port', '0', '--dir', 'unread']);
     const env = { ...process.env, XDG_DATA_HOME: data };
@@ -402,56 +332,11 @@ describe('nestjs-service simulator', () => {
     try {
       const [first] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
       child.stdout.destroy();
-      const line = /^ {2}(curl .+)$/m.exec(first)?.[1] ?? '';
-      for (let call = 0; call < 3; call += 1) expect((await shell(line)).stdout).toMatch(/ 200$/);
+      for (let call = 0; call < 3; call += 1) expect((await shell(curlIn(first))).stdout).toMatch(/ 200$/);
       child.kill('SIGTERM');
       expect(await once(child, 'exit')).toEqual([0, null]);
     } finally {
       child.kill('SIGKILL');
-    }
-  });
-
-  it('is reached by another name at another address, with a warning', async () => {
-    const args = ['--port', '0', '--host', '0.0.0.0', '--san', 'localhost', '--san', 'simulator'];
-    const { complained } = await start(...args, '--dir', 'reached');
-    expect(complained()).toMatch(
-      /^Warning: it listens on 0\.0\.0\.0, where every host of the network can call it\./,
-    );
-    const variables = await written('reached');
-    expect(variables.SERVICE_BASE_URL).toMatch(/^https:\/\/localhost:/);
-    await withHost(variables, async (context) => {
-      expect(await context.get(BanksService, { strict: false }).list()).toHaveLength(10);
-    });
-    const [{ port = '' } = {}] = [new URL(variables.SERVICE_BASE_URL ?? '')];
-    const chain = await readFile(variables.SERVICE_TLS_CHAIN_FILE ?? '', 'utf8');
-    const socket = connect({ port: Number(port), host: '127.0.0.2', servername: 'simulator', ca: chain });
-    await once(socket, 'secureConnect');
-    socket.destroy();
-  });
-
-  it.each([
-    [['127.0.0.1', '--san', 'localhost'], /^$/],
-    [['127.0.0.2'], /^$/],
-    [['0.0.0.0'], /Others need a name in \.env and the certificate: add --san </],
-  ])('warns of names and addresses that do not fit: --host %j', async (args, warning) => {
-    const { complained } = await start('--port', '0', '--dir', 'loopback', '--host', ...args);
-    expect(complained()).toMatch(warning);
-  });
-
-  it('says whose folder it is, if this user may not write there', async () => {
-    await start('--port', '0', '--dir', 'locked');
-    await endAll();
-    await chmod(join(folder, 'locked'), 0);
-    const isRoot = process.getuid?.() === 0;
-    // Root may write everywhere.
-    if (isRoot) process.seteuid?.(65_534);
-    try {
-      const { complained, ended } = await start('--port', '0', '--dir', 'locked');
-      expect(await ended).toBe(1);
-      expect(complained()).toMatch(/^EACCES: .*locked.*\. Choose another folder with --dir\.\n$/);
-    } finally {
-      if (isRoot) process.seteuid?.(0);
-      await chmod(join(folder, 'locked'), 0o700);
     }
   });
 
@@ -468,43 +353,290 @@ describe('nestjs-service simulator', () => {
     [['--port', '65531'], '--port needs a whole number from 0 to 65530'],
     [['--token-lifetime', '0'], "--token-lifetime needs a whole number from 1 to 2147483648, and got '0'."],
     [
-      ['--fail', '/banks/v1'],
-      "--fail '/banks/v1': it is not of the form <where>=<fault>[:<times>], for example ",
-    ],
-    [
       ['--fail', '/banks/v1=200'],
       "--fail '/banks/v1=200': '200' is no fault.\nSee: nestjs-service simulator --help",
     ],
     [['--name', '1a'], '--name: must begin with a letter and contain only letters, digits, - and _.'],
     [
       ['--name', 'oauth'],
-      "--name: cannot be 'oauth': SERVICE_OAUTH_BASE_URL is also a variable of the module without",
+      "--name: cannot be 'oauth': SERVICE_OAUTH_BASE_URL is also a variable of the module",
     ],
     [['--dir', ''], '--dir needs the name of a folder.'],
     [['--dir', `it's "$(touch x)"`], `--dir: the path of the folder has a ' and also ", $, \` or \\.`],
-    [['--dir', "it's `touch x`"], "--dir: the path of the folder has a '"],
     [['--dir', 'a\nb'], '--dir: the path of the folder has a line break or another control character.'],
     [['--dir', '\u001b[31m'], 'Choose another folder.'],
     [
       ['--host', 'localhost'],
       "host takes an IP address, for example 0.0.0.0, not 'localhost'. A name belongs in",
     ],
-    [
-      ['--san', 'simulator', '--san', 'a/b'],
-      "takes names of hosts without https://, port or comma, not 'a/b'.",
-    ],
+    [['--san', 'simulator', '--san', 'a/b'], "names of hosts without https://, port or comma, not 'a/b'."],
     [['--san', 'a:8443'], "not 'a:8443'."],
-    [['--san', 'one,two'], "not 'one,two'."],
     [['--san', '*.example'], "not '*.example'."],
     [['--san', ''], "not ''."],
     [['--ports', '1'], "Unknown option '--ports'"],
     [['more'], 'Unexpected argument'],
   ])('refuses %j', async (args, message) => {
-    const io = commandIo();
-    expect(await runCommand(['simulator', ...args], io)).toBe(2);
-    expect(io.printed()).toBe('');
-    expect(io.complained()).toContain(message);
-    expect(io.complained()).toContain('nestjs-service simulator --help');
-    expect(io.complained()).not.toMatch(/[^\n\x20-\x7e]/);
+    const { ended, printed, complained } = await start(...args);
+    expect(await ended).toBe(2);
+    expect(printed()).toBe('');
+    expect(complained()).toContain(message);
+    expect(complained()).toContain('nestjs-service simulator --help');
+    expect(complained()).not.toMatch(/[^\n\x20-\x7e]/);
+  });
+
+  it('shows nothing of a client that a terminal would take for a command, and why a route failed', () => {
+    const refusal = { face: 'baseUrl', alert: 'unknown_ca', certificateSubject: 'CN=\u001b[2Jü' };
+    expect(describeRefusal(refusal as never)).toContain('CN=?[2J?');
+    const request = { receivedAt: 0, method: 'GET', path: '/x?a=1', status: 500, face: 'base' };
+    const line = (error?: string) => describeRequest({ ...request, error } as never, 3).replace(/^\S+ /, '');
+    expect(line("Cannot read properties\nof undefined (reading 'id')")).toBe(
+      "GET /x 500 3 ms (base): Cannot read properties?of undefined (reading 'id')\n",
+    );
+    expect(line()).toBe('GET /x 500 3 ms (base)\n');
+  });
+});
+
+describe('what the simulator command keeps', () => {
+  it('is one set for each folder, for the user alone; an application goes on over a restart', async () => {
+    const options = ['--port', String(await freePort(6)), '--dir', 'kept'];
+    const restart = async (...more: string[]): Promise<string> => {
+      await endAll();
+      return (await start(...options, ...more)).printed();
+    };
+    expect(await restart()).toContain('  They are new, and stay for the next start.\n');
+    const variables = await written('kept');
+    const certificate = await readFile(join(folder, 'kept/application.crt'), 'utf8');
+    // With a certificate and a bearer: the token of before is not valid after the restart.
+    await withHost({ ...variables, SERVICE_AUTHENTICATION: 'oauth' }, async (context) => {
+      expect(await banksOf(context).list()).toHaveLength(10);
+      expect(await restart()).toContain('  They are those of the last start; --new makes others.\n');
+      expect(await banksOf(context).list()).toHaveLength(10);
+    });
+    expect(await written('kept')).toEqual(variables);
+    expect(await readFile(join(folder, 'kept/application.crt'), 'utf8')).toBe(certificate);
+    expect(await restart('--new')).toContain('  They are new, and stay for the next start.\n');
+    const others = await written('kept');
+    expect(others.SERVICE_CLIENT_SECRET).not.toBe(variables.SERVICE_CLIENT_SECRET);
+    await restart();
+    expect(await written('kept')).toEqual(others);
+    await start('--port', '0', '--dir', 'another');
+    expect((await written('another')).SERVICE_CLIENT_SECRET).not.toBe(others.SERVICE_CLIENT_SECRET);
+
+    const path = keptPath({ XDG_DATA_HOME: data }, join(folder, 'kept')) ?? '';
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await stat(join(path, '..'))).mode & 0o077).toBe(0);
+    expect(await readdir(join(path, '..'))).not.toContainEqual(expect.stringMatching(/(?<!\.json)$/));
+  });
+
+  it('is nothing without a writable home: a real process starts all the same, with new ones each time', async () => {
+    const home = join(folder, 'home');
+    await writeFile(home, 'no folder');
+    const secrets: (string | undefined)[] = [];
+    for (const HOME of [home, '/proc/self', '']) {
+      const child = startProgram(['--port', '0', '--dir', 'homeless'], { HOME, XDG_DATA_HOME: '' });
+      await child.printed(READY);
+      expect(child.output()).toContain(
+        '  They are new at each start, as this user has no folder for data. HOME or XDG_DATA_HOME can name one.\n',
+      );
+      expect((await shell(curlIn(child.output()))).stdout).toMatch(/ 200$/);
+      child.signal('SIGTERM');
+      expect(await child.exited).toEqual({ code: 0, signal: null });
+      secrets.push((await written('homeless')).SERVICE_CLIENT_SECRET);
+    }
+    expect(new Set(secrets).size).toBe(3);
+    expect(await readFile(home, 'utf8')).toBe('no folder');
+  });
+
+  it.each<[NodeJS.Platform, Record<string, string>, string | undefined]>([
+    ['linux', { HOME: '/home/a' }, '/home/a/.local/share/nestjs-service/'],
+    ['linux', { HOME: '/home/a', XDG_DATA_HOME: '/data' }, '/data/nestjs-service/'],
+    ['linux', { HOME: '/home/a', XDG_DATA_HOME: 'data' }, '/home/a/.local/share/nestjs-service/'],
+    ['linux', { HOME: '' }, undefined],
+    ['darwin', { HOME: '/Users/a' }, '/Users/a/Library/Application Support/nestjs-service/'],
+    ['win32', { LOCALAPPDATA: '/Local', APPDATA: '/Roaming', HOME: '/a' }, '/Local/nestjs-service/'],
+    ['win32', { APPDATA: '/Roaming' }, '/Roaming/nestjs-service/'],
+    ['win32', {}, undefined],
+  ])('is in the folder for data of the user: %s, %j', (platform, env, expected) => {
+    const path = keptPath(env, '/one', platform);
+    expect(path?.replace(/[^/]*$/, '')).toBe(expected);
+  });
+
+  it.each([
+    ['has expired', -1, false],
+    ['expires in less than 30 days', 29 * DAY, false],
+    ['is good for longer', 31 * DAY, true],
+  ])('is used again or not if the certificate %s', async (_, applicationLifetime, isUsed) => {
+    const simulator = await ServiceSimulator.start({ certificates: { applicationLifetime } });
+    await simulator.stop();
+    const path = join(folder, 'lifetimes/kept.json');
+    expect(await readKept(path)).toBeUndefined();
+    expect(await keep(path, simulator)).toBe(true);
+    const { clientId, clientSecret, appToken, application } = simulator;
+    const kept = { credentials: { clientId, clientSecret, appToken }, application };
+    const found = await readKept(path);
+    if (isUsed) expect(found).toMatchObject({ ...kept, authority: { chain: simulator.chain } });
+    else expect(found).toBeUndefined();
+    for (const other of ['{}', '{"credentials":{}}', 'no JSON']) {
+      await writeFile(path, other);
+      expect(await readKept(path)).toBeUndefined();
+    }
+    await rm(path);
+  });
+});
+
+describe('the folder of the simulator command', () => {
+  it('gets keys for the user alone, a reason for git to leave them, and nothing else', async () => {
+    await start('--port', '0', '--dir', 'private');
+    const dir = join(folder, 'private');
+    for (const [name, mode] of [
+      ['application.key', 0o600],
+      ['.env', 0o600],
+      ['chain.pem', 0o644],
+    ] as const)
+      expect((await stat(join(dir, name))).mode & 0o777).toBe(mode & ~process.umask());
+    expect(await readFile(join(dir, '.gitignore'), 'utf8')).toBe('*\n');
+    const files = ['.env', '.gitignore', 'application.crt', 'application.key', 'chain.pem'];
+    expect((await readdir(dir)).sort()).toEqual(files);
+  });
+
+  it('keeps a .gitignore that is there, and a file of somebody else: then it does not start', async () => {
+    await mkdir(join(folder, 'own'));
+    await writeFile(join(folder, 'own/.gitignore'), 'mine\n');
+    await (await start('--port', '0', '--dir', 'own')).end();
+    expect(await readFile(join(folder, 'own/.gitignore'), 'utf8')).toBe('mine\n');
+    const env = join(folder, 'own/.env');
+    await writeFile(env, 'PORT=3000\n');
+    const { ended, complained } = await start('--port', '0', '--dir', 'own');
+    expect(await ended).toBe(1);
+    expect(complained()).toBe(
+      `${env} was not written by this command, or was changed since, so it stays as it is. Move it, or choose another folder with --dir.\n`,
+    );
+    expect(await readFile(env, 'utf8')).toBe('PORT=3000\n');
+  });
+
+  it.each<[string, (path: string) => unknown]>([
+    ['a link to nowhere', (path) => symlink('nowhere', path)],
+    ['a link to a file', (path) => symlink('/etc/hostname', path)],
+    ['a folder', (path) => mkdir(path)],
+    ['a pipe, which is not read', (path) => execFileSync('mkfifo', [path])],
+    ['a file', (path) => writeFile(path, 'x')],
+  ])('may not have %s of somebody else', async (_, make) => {
+    const dir = await mkdtemp(join(folder, 'foreign-'));
+    for (const name of ['.env', 'application.key']) {
+      await make(join(dir, name));
+      await expect(checkFolder(dir)).rejects.toThrow(ForeignFileError);
+      await rm(join(dir, name), { recursive: true });
+    }
+    await expect(checkFolder(dir)).resolves.toBeUndefined();
+  });
+
+  it.each<[string, (text: string) => string, boolean]>([
+    ['as it is', (text) => text, true],
+    ['with a line more', (text) => `${text}PORT=3000\n`, false],
+    ['with another first line', (text) => `\n${text}`, false],
+    ['without its first line', (text) => text.replace(/^.*\n/, ''), false],
+  ])('has files that the command knows as its own: %s', async (_, change, isOwn) => {
+    const simulator = {
+      application: { certificate: 'CERTIFICATE', privateKey: 'KEY' },
+      chain: 'CHAIN',
+      env: () => ({ SERVICE_CLIENT_ID: 'id' }),
+    } as unknown as ServiceSimulator;
+    const dir = await mkdtemp(join(folder, 'changed-'));
+    const { env } = await writeFiles(dir, simulator);
+    await writeFile(env, change(await readFile(env, 'utf8')));
+    const checked = checkFolder(dir).then(
+      () => true,
+      (error: unknown) => !(error instanceof ForeignFileError),
+    );
+    expect(await checked).toBe(isOwn);
+  });
+});
+
+describe('nestjs-service simulator --fail', () => {
+  it.each([
+    ['/banks/v1=503', { path: '/banks/v1', times: Infinity, fault: { status: 503 } }],
+    ['/banks/v1=2000ms:3', { path: '/banks/v1', times: 3, fault: { delayMs: 2000 } }],
+    ['token=reset', { face: 'token', times: Infinity, fault: 'reset' }],
+    ['base=certificate_unknown:1', { face: 'base', times: 1, fault: { tlsAlert: 'certificate_unknown' } }],
+    ['sandbox-mtls=reset-handshake', { face: 'sandbox-mtls', fault: 'reset-handshake' }],
+  ])('reads %s', (text, rule) => {
+    expect(readFault(text)).toMatchObject(rule);
+  });
+
+  it('takes each word that the help names', () => {
+    for (const word of FAULT_WORDS.named) expect(readFault(`/x=${word}`).fault).toBe(word);
+    for (const word of FAULT_WORDS.connection) expect(readFault(`base=${word}`).fault).toBeDefined();
+  });
+
+  it.each([
+    ['', "it is not of the form <where>=<fault>[:<times>], for example '/banks/v1=503:3'."],
+    ['/banks/v1', 'it is not of the form'],
+    ['/banks/v1=503:0', 'it is not of the form'],
+    ['/banks/v1=503:3:4', 'it is not of the form'],
+    ['banks/v1=503', "'banks/v1' is no path, and no server."],
+    ['bse=503', "'bse' is no path, and no server."],
+    ['/banks/v1?a=503', "'/banks/v1?a' is no path, and no server."],
+    ['/banks/v1=', "'' is no fault."],
+    ['/banks/v1=200', "'200' is no fault."],
+    ['/banks/v1=toString', "'toString' is no fault."],
+    ['base=constructor', "'constructor' is no fault."],
+    ['/banks/v1=9999999999ms', "'9999999999ms' is no fault."],
+    ['/banks/v1=unknown_ca', "'unknown_ca' is a fault of a server, and not of a path."],
+    ['/banks/v1=reset-handshake', "'reset-handshake' is a fault of a server, and not of a path."],
+  ])('refuses %j', (text, reason) => {
+    expect(() => readFault(text)).toThrow(UsageError);
+    expect(() => readFault(text)).toThrow(`--fail '${text}': ${reason}`);
+  });
+});
+
+describe('nestjs-service simulator --routes', () => {
+  it.each<[string, string, (http: ServiceHttpService) => Promise<void>]>([
+    [
+      'json',
+      'guide.json',
+      async (http) => {
+        expect(await http.get('/accounts/v1/7')).toEqual({ id: 'a-1', balance: 10 });
+        expect(await http.delete('/accounts/v1/7')).toBeUndefined();
+        expect(await http.get('/banks/v1')).toHaveLength(10);
+      },
+    ],
+    [
+      'js',
+      'guide.mjs',
+      async (http) => {
+        expect(await http.get('/accounts/v1/7?currency=SAR')).toEqual({ id: '7', currency: 'SAR' });
+      },
+    ],
+  ])('answers as the %s of the guide says', async (language, name, task) => {
+    const { fences } = await readDocument('docs/command.md');
+    const { text = '' } = fences.find((fence) => fence.language === language) ?? {};
+    await writeFile(join(folder, name), text);
+    const { printed } = await start('--port', '0', '--dir', 'routes', '--routes', name);
+    expect(printed()).toContain('\n  Also answers GET /accounts/v1/{id}\n');
+    await withHost(await written('routes'), (context) =>
+      task(context.get(ServiceHttpService, { strict: false })),
+    );
+  });
+
+  it.each([
+    ['none.json', undefined, 'cannot be read: ENOENT'],
+    ['half.json', '{ "GET', 'cannot be read: '],
+    ['throws.mjs', 'throw new Error("of the module")', 'cannot be read: of the module'],
+    [
+      'list.json',
+      '[]',
+      'has no object, in a module as its default export. It has answers by method and path',
+    ],
+    ['nothing.mjs', 'export const routes = {}', 'has no object, in a module as its default export.'],
+    ['path-only.json', '{ "/accounts/v1": {} }', "'/accounts/v1': it is not a method, a space and a path."],
+    ['more.json', '{ "GET /a now": {} }', "'GET /a now': it is not a method, a space and a path."],
+    ['answer.json', '{ "GET /accounts/v1": { "id": 1 } }', "and not with 'id'. The content of a JSON answer"],
+  ])('refuses %s', async (name, text, message) => {
+    if (text !== undefined) await writeFile(join(folder, name), text);
+    const { ended, printed, complained } = await start('--port', '0', '--dir', 'refused', '--routes', name);
+    expect(await ended).toBe(2);
+    expect(printed()).toBe('');
+    expect(complained()).toContain('--routes: ');
+    expect(complained()).toContain(message);
   });
 });
