@@ -1,156 +1,139 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { createServer, type LookupFunction } from 'node:net';
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { decodeJwt } from 'jose';
+import { once } from 'node:events';
+import { request } from 'node:https';
+import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { inspect } from 'node:util';
-import { ServiceSimulator } from '../../../lib/testing/simulator.js';
-import { freePort } from '../../helpers/loopback.js';
+import { gunzipSync } from 'node:zlib';
+import { type AnswerFault, type FaultRule } from '../../../lib/testing/faults.js';
+import { type SimulatorFace } from '../../../lib/testing/request-log.js';
+import { type ServiceSimulator } from '../../../lib/testing/simulator.js';
+import { type SimulatorAddress } from '../../../lib/testing/simulator.options.js';
+import { TLS_ALERTS, type TlsAlert } from '../../../lib/testing/tls-alert.js';
+import { TokenIssuer, type TokenSubject } from '../../../lib/testing/token-issuer.js';
+import { deadPort } from '../../helpers/loopback.js';
+import {
+  call,
+  type CallOptions,
+  failCode,
+  keptAliveAgent,
+  requestToken,
+} from '../../helpers/plain-client.js';
+import { simulatorsOfBlock } from '../../helpers/simulators.js';
 import { TimerCount } from '../../helpers/timer-count.js';
-import { call, failCode, keptAliveAgent } from '../../helpers/plain-client.js';
 
-describe('starting and stopping ServiceSimulator', () => {
-  let simulator: ServiceSimulator;
-  afterEach(() => simulator.stop());
+/** The body of an error answer, as the service's. */
+const FAILURE = {
+  timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+  status: expect.any(String),
+  message: expect.any(String),
+  metadata: null,
+};
 
+type Headers = Record<string, string>;
+type MadeHeaders = () => Headers | Promise<Headers>;
+
+const start = simulatorsOfBlock();
+let simulator: ServiceSimulator;
+let appToken: Headers;
+
+beforeAll(async () => {
+  simulator = await start();
+  appToken = { 'service-app-token': simulator.appToken };
+});
+afterEach(() => {
+  simulator.clearFaults();
+  simulator.clearRequests();
+});
+
+const bearer = async (...parameters: Parameters<ServiceSimulator['issueToken']>) => ({
+  authorization: `Bearer ${await simulator.issueToken(...parameters)}`,
+});
+
+/** A call of the sandbox, with the app token. */
+const send = (path: string, { headers, ...options }: CallOptions = {}) =>
+  call(simulator, simulator.urls.sandboxUrl + path, { headers: { ...appToken, ...headers }, ...options });
+
+describe('a ServiceSimulator that starts and stops', () => {
   const sockets = () => process.getActiveResourcesInfo().filter((name) => /TCP|TLS/.test(name)).length;
 
   it('stop() ends connections, hanging calls and timers, leaves nothing, and may be called again', async () => {
     const socketsBefore = sockets();
     const timers = new TimerCount();
-    simulator = await ServiceSimulator.start({ delayMs: { 'sandbox-mtls': 60_000 } });
-    const agent = keptAliveAgent(simulator, simulator.application);
-    await call(simulator, `${simulator.urls.sandboxUrl}/echo/v1`, { agent });
-    simulator.fail({ fault: 'hang' });
-    const hanging = failCode(call(simulator, `${simulator.urls.baseUrl}/echo/v1`));
-    await simulator.waitForRequest((request) => request.face === 'base');
-    simulator.fail({ fault: { trickleMs: 10 } });
-    const trickling = failCode(call(simulator, `${simulator.urls.baseUrl}/echo/v1`));
+    const own = await start({ delayMs: { 'sandbox-mtls': 60_000 } });
+    const agent = keptAliveAgent(own, own.application);
+    await call(own, `${own.urls.sandboxUrl}/echo/v1`, { agent });
+    own.fail({ fault: 'hang' });
+    const hanging = failCode(call(own, `${own.urls.baseUrl}/echo/v1`));
+    await own.waitForRequest(({ face }) => face === 'base');
+    own.fail({ fault: { trickleMs: 10 } });
+    const trickling = failCode(call(own, `${own.urls.baseUrl}/echo/v1`));
     const delayed = failCode(
-      call(simulator, `${simulator.urls.sandboxMtlsUrl}/echo/v1`, { certificate: simulator.application }),
+      call(own, `${own.urls.sandboxMtlsUrl}/echo/v1`, { certificate: own.application }),
     );
-    await simulator.waitForRequest((request) => request.face === 'sandbox-mtls');
-    await simulator.waitForRequest((request) => request.status === undefined);
-    const waiting = simulator.waitForRequest(() => false).catch((error: Error) => error.message);
-    expect(simulator.openConnections).toBeGreaterThanOrEqual(3);
-    simulator.fail({ face: 'sandbox', fault: { tlsAlert: 'unknown_ca' } });
-    expect(await failCode(call(simulator, simulator.urls.sandboxUrl))).toContain('UNKNOWN_CA');
+    await own.waitForRequest(({ face }) => face === 'sandbox-mtls');
+    await own.waitForRequest(({ status }) => status === undefined);
+    const waiting = own.waitForRequest(() => false).catch((error: Error) => error.message);
+    expect(own.openConnections).toBeGreaterThanOrEqual(3);
+    own.fail({ face: 'sandbox', fault: { tlsAlert: 'unknown_ca' } });
+    expect(await failCode(call(own, own.urls.sandboxUrl))).toContain('UNKNOWN_CA');
     // Those of the late answer, of the trickle, of who waits for a request, and of the alert.
     expect(timers.running).toBeGreaterThanOrEqual(4);
 
-    await Promise.all([simulator.stop(), simulator.stop()]);
-    await simulator.stop();
+    await Promise.all([own.stop(), own.stop()]);
+    await own[Symbol.asyncDispose]();
     agent.destroy();
-    expect(await hanging).toBe('ECONNRESET');
-    expect(await trickling).toBe('ECONNRESET');
-    expect(await delayed).toBe('ECONNRESET');
+    expect(await Promise.all([hanging, trickling, delayed])).toEqual(Array(3).fill('ECONNRESET'));
     expect(await waiting).toBe('The simulator was stopped');
-    expect(simulator.openConnections).toBe(0);
-    expect(timers.running).toBe(0);
+    expect([own.openConnections, timers.running]).toEqual([0, 0]);
     timers.restore();
-    // Node closes them in its own time, and those of earlier spec files of the same process too.
+    // Node closes them in its own time.
     while (sockets() > socketsBefore) await new Promise(setImmediate);
-    expect(await failCode(call(simulator, simulator.urls.baseUrl))).toBe('ECONNREFUSED');
-    expect(simulator.requests.length).toBeGreaterThan(0);
+    expect(await failCode(call(own, own.urls.baseUrl))).toBe('ECONNREFUSED');
+    expect(own.requests.length).toBeGreaterThan(0);
   });
 
-  it('is disposable', async () => {
-    simulator = await ServiceSimulator.start();
-    await simulator[Symbol.asyncDispose]();
-    expect(await failCode(call(simulator, simulator.urls.baseUrl))).toBe('ECONNREFUSED');
-  });
-
-  it('start() uses the ports and credentials given', async () => {
-    const port = await freePort();
+  it('has the ports and credentials that it is given', async () => {
+    const port = await deadPort();
     const server = createServer().listen(port, '127.0.0.1');
-    await new Promise((resolve) => server.once('listening', resolve));
-    const taken = ServiceSimulator.start({ ports: { sandboxUrl: port } });
-    await expect(taken).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await once(server, 'listening');
+    await expect(start({ ports: { sandboxUrl: port } })).rejects.toMatchObject({ code: 'EADDRINUSE' });
     await new Promise((resolve) => server.close(resolve));
-
     const clientId = '7d6e7a5e-58a5-4f6d-9d29-02c2cf0a2d0f';
     const given = { clientId, clientSecret: 'secret', appToken: 'token' };
-    simulator = await ServiceSimulator.start({ ports: { sandboxUrl: port }, ...given });
-    expect(simulator.urls.sandboxUrl).toBe(`https://127.0.0.1:${port}`);
-    expect(simulator).toMatchObject(given);
-    await simulator.stop();
-  });
-
-  it('start() listens where other hosts reach it, by the names of its certificate', async () => {
-    simulator = await ServiceSimulator.start({ host: '0.0.0.0', serverNames: ['service.test', '10.9.8.7'] });
-    const { sandboxUrl } = simulator.urls;
-    expect(sandboxUrl).toMatch(/^https:\/\/service\.test:\d+$/);
-    expect(simulator.env().SERVICE_SANDBOX_URL).toBe(sandboxUrl);
-    const lookup = ((_name, _options, found) =>
-      found(null, [{ address: '127.0.0.2', family: 4 }])) as LookupFunction;
-    expect((await call(simulator, sandboxUrl, { lookup })).status).toBe(401);
-    for (const name of ['127.0.0.1', 'localhost']) {
-      expect((await call(simulator, sandboxUrl.replace('service.test', name))).status).toBe(401);
-    }
-    const other = call(simulator, sandboxUrl, { lookup, servername: 'other.test' });
-    expect(await failCode(other)).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
-    await simulator.useServerCertificate({ notAfter: new Date(Date.now() + 1e6) });
-    expect((await call(simulator, sandboxUrl, { lookup })).status).toBe(401);
+    const own = await start({ ports: { sandboxUrl: port }, ...given });
+    expect(own.urls.sandboxUrl).toBe(`https://127.0.0.1:${port}`);
+    expect(own).toMatchObject(given);
   });
 
   const hasIPv6 = Object.values(networkInterfaces())
     .flat()
     .some((each) => each?.address === '::1');
   it.each([
+    [undefined, '127.0.0.1'],
     ['127.0.0.2', '127.0.0.2'],
     ...(hasIPv6 ? [['::1', '[::1]'] as const, ['::', '127.0.0.1'] as const] : []),
-  ])('start() with host %s has addresses that can be called', async (host, inAddresses) => {
-    simulator = await ServiceSimulator.start({ host });
-    const { sandboxUrl } = simulator.urls;
+  ])('with host %s can be called at its addresses, and nowhere else', async (host, inAddresses) => {
+    const own = await start({ host });
+    const { sandboxUrl } = own.urls;
     expect(sandboxUrl).toMatch(`https://${inAddresses}:`);
-    expect((await call(simulator, sandboxUrl)).status).toBe(401);
-    const elsewhere = failCode(call(simulator, sandboxUrl.replace(/\/\/.*:/, '//127.0.0.3:')));
+    expect((await call(own, sandboxUrl)).status).toBe(401);
+    const elsewhere = failCode(call(own, sandboxUrl.replace(/\/\/.*:/, '//127.0.0.3:')));
     expect(await elsewhere).toBe(host === '::' ? 'ERR_TLS_CERT_ALTNAME_INVALID' : 'ECONNREFUSED');
   });
 
-  it.each([{ host: 'localhost' }, { serverNames: ['a', 'one,two'] }])(
-    'start() refuses %j',
-    async (options) => {
-      await expect(ServiceSimulator.start(options)).rejects.toThrow(
-        /^(host|serverNames).* not '(localhost|one,two)'\./,
-      );
-    },
-  );
-
-  it('clients of two hosts may have the same port', async () => {
-    simulator = await ServiceSimulator.start();
-    const agents = [keptAliveAgent(simulator), keptAliveAgent(simulator)];
-    const localPort = await freePort();
-    for (const [index, localAddress] of ['127.0.0.1', '127.0.0.2'].entries()) {
-      const options = { agent: agents[index], localAddress, localPort };
-      expect((await call(simulator, simulator.urls.sandboxUrl, options)).status).toBe(401);
-    }
-    expect(simulator.openConnections).toBe(2);
-    agents[0]?.destroy();
-    await simulator.stop();
-    agents[1]?.destroy();
+  it.each([{ host: 'localhost' }, { serverNames: ['a', 'one,two'] }])('refuses %j', async (options) => {
+    await expect(start(options)).rejects.toThrow(/^(host|serverNames).* not '(localhost|one,two)'\./);
   });
 
-  it('two simulators share nothing', async () => {
-    const [one, two] = await Promise.all([ServiceSimulator.start(), ServiceSimulator.start()]);
-    const headers = { authorization: `Bearer ${await one.issueToken()}` };
-    expect((await call(two, `${two.urls.baseUrl}/banks/v1`, { headers })).status).toBe(401);
-    expect([one.requests.length, two.requests.length]).toEqual([0, 1]);
-    expect(one.clientId).not.toBe(two.clientId);
-    expect(one.appToken).not.toBe(two.appToken);
-    await Promise.all([one.stop(), two.stop()]);
-  });
-
-  it('waitForRequest() finds past and future requests, and gives up', async () => {
-    simulator = await ServiceSimulator.start();
-    const coming = simulator.waitForRequest(({ path }) => path === '/second');
-    await call(simulator, `${simulator.urls.sandboxUrl}/first`);
-    await call(simulator, `${simulator.urls.sandboxUrl}/second`);
-    expect((await coming).path).toBe('/second');
-    expect((await simulator.waitForRequest(({ path }) => path === '/first')).status).toBe(401);
-    const never = simulator.waitForRequest(() => false, 10);
-    await expect(never).rejects.toThrow(
-      'No such request within 10 ms. The last ones: sandbox GET /first, sandbox GET /second',
-    );
-    await simulator.stop();
+  it('shares nothing with another one', async () => {
+    const other = await start();
+    const headers = await bearer();
+    expect((await call(other, `${other.urls.baseUrl}/banks/v1`, { headers })).status).toBe(401);
+    expect([simulator.requests.length, other.requests.length]).toEqual([0, 1]);
+    expect(other.clientId).not.toBe(simulator.clientId);
+    expect(other.appToken).not.toBe(simulator.appToken);
   });
 
   it('goes on if a callback throws, and tells of it', async () => {
@@ -158,57 +141,63 @@ describe('starting and stopping ServiceSimulator', () => {
       throw new Error('mistake of the test');
     };
     const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-    simulator = await ServiceSimulator.start({
-      onRequest: mistake,
-      onRefusal: mistake,
-    });
-    const { urls } = simulator;
-    const waiting = simulator.waitForRequest(mistake);
-    const refused = expect(waiting).rejects.toThrow('mistake of the test');
-    expect((await call(simulator, `${urls.sandboxUrl}/banks/v1`)).status).toBe(401);
-    await refused;
-    await expect(simulator.waitForRequest(mistake)).rejects.toThrow('mistake of the test');
-    expect(await failCode(call(simulator, urls.sandboxMtlsUrl))).toContain('CERTIFICATE_REQUIRED');
+    const own = await start({ onRequest: mistake, onRefusal: mistake });
+    const waiting = expect(own.waitForRequest(mistake)).rejects.toThrow('mistake of the test');
+    expect((await call(own, `${own.urls.sandboxUrl}/banks/v1`)).status).toBe(401);
+    await waiting;
+    await expect(own.waitForRequest(mistake)).rejects.toThrow('mistake of the test');
+    expect(await failCode(call(own, own.urls.sandboxMtlsUrl))).toContain('CERTIFICATE_REQUIRED');
     for (const name of ['onRequest', 'onRefusal']) {
       const text = `${name} of ServiceSimulator threw: Error: mistake of the test`;
-      while (!warned.mock.calls.some(([warning]) => String(warning).startsWith(text))) {
+      while (!warned.mock.calls.some(([warning]) => String(warning).startsWith(text)))
         await new Promise(setImmediate);
-      }
     }
     warned.mockRestore();
   });
 
-  it('keeps a bounded record, live and as it arrived', async () => {
-    simulator = await ServiceSimulator.start({ maxRequests: 4 });
-    const { requests } = simulator;
-    for (const path of ['/1', '/2', '/3', '/4', '/5?q=%20']) {
-      await call(simulator, simulator.urls.sandboxUrl + path, { headers: { 'X-Mixed': 'Case' } });
-    }
-    expect(requests.map(({ path }) => path)).toEqual(['/3', '/4', '/5?q=%20']);
-    expect(requests[0].headers['x-mixed']).toBe('Case');
-    expect(requests[0].rawHeaders).toContain('X-Mixed');
-    simulator.clearRequests();
-    expect(requests).toEqual([]);
-    await simulator.stop();
-  });
-
-  it('does not print its keys, beyond the application certificate it hands out', async () => {
-    simulator = await ServiceSimulator.start();
+  it('does not print its keys, beyond the application certificate it hands out', () => {
     const printed = inspect(simulator, { depth: 20, showHidden: true });
     expect(printed).not.toContain(simulator.clientSecret);
     expect(printed.match(/PRIVATE KEY/g)?.length ?? 0).toBeLessThanOrEqual(2);
-    await simulator.stop();
+  });
+});
+
+describe('the record of ServiceSimulator', () => {
+  it('has past and future requests for who waits, for a time', async () => {
+    const coming = simulator.waitForRequest(({ path }) => path === '/second');
+    await send('/first', { headers: { 'service-app-token': 'wrong' } });
+    await send('/second');
+    expect((await coming).path).toBe('/second');
+    expect((await simulator.waitForRequest(({ path }) => path === '/first')).status).toBe(403);
+    await expect(simulator.waitForRequest(() => false, 10)).rejects.toThrow(
+      'No such request within 10 ms. The last ones: sandbox GET /first, sandbox GET /second',
+    );
+  });
+
+  it('is bounded, live and as it arrived', async () => {
+    const own = await start({ maxRequests: 4 });
+    const { requests } = own;
+    for (const path of ['/1', '/2', '/3', '/4', '/5?q=%20'])
+      await call(own, own.urls.sandboxUrl + path, { headers: { 'X-Mixed': 'Case' } });
+    expect(requests.map(({ path }) => path)).toEqual(['/3', '/4', '/5?q=%20']);
+    expect(requests[0]).toMatchObject({ status: 401, headers: { 'x-mixed': 'Case' } });
+    expect(requests[0].rawHeaders).toContain('X-Mixed');
+    own.clearRequests();
+    expect(requests).toEqual([]);
+  });
+
+  it('has the form of a token request as it arrived', async () => {
+    await requestToken(simulator);
+    const { clientId: client_id, clientSecret: client_secret } = simulator;
+    const form = { client_id, client_secret, grant_type: 'client_credentials', scope: 'api' };
+    expect(simulator.tokenRequests).toMatchObject([
+      { method: 'POST', path: '/oauth2/token', form, status: 200 },
+    ]);
   });
 });
 
 describe('moduleOptions() and env() of ServiceSimulator', () => {
-  let simulator: ServiceSimulator;
-  beforeAll(async () => {
-    simulator = await ServiceSimulator.start();
-  });
-  afterAll(() => simulator.stop());
-
-  it('are complete for production mTLS by default', () => {
+  it('are complete for production mTLS by default, the same as variables, each on one line', () => {
     const { certificate, privateKey } = simulator.application;
     expect(simulator.moduleOptions()).toEqual({
       environment: 'production',
@@ -218,6 +207,26 @@ describe('moduleOptions() and env() of ServiceSimulator', () => {
       tls: { certificate, privateKey, chain: simulator.chain },
     });
     expect(new Set(Object.values(simulator.urls)).size).toBe(6);
+    const env = simulator.env();
+    expect(env).toEqual({
+      SERVICE_ENVIRONMENT: 'production',
+      SERVICE_AUTHENTICATION: 'mtls',
+      SERVICE_BASE_URL: simulator.urls.baseUrl,
+      SERVICE_SANDBOX_URL: simulator.urls.sandboxUrl,
+      SERVICE_SANDBOX_MTLS_URL: simulator.urls.sandboxMtlsUrl,
+      SERVICE_AUTH_URL: simulator.urls.authUrl,
+      SERVICE_SANDBOX_AUTH_URL: simulator.urls.sandboxAuthUrl,
+      SERVICE_APP_TOKEN: simulator.appToken,
+      SERVICE_CLIENT_ID: simulator.clientId,
+      SERVICE_CLIENT_SECRET: simulator.clientSecret,
+      SERVICE_TLS_CERTIFICATE: certificate.replaceAll('\n', '\\n'),
+      SERVICE_TLS_PRIVATE_KEY: privateKey.replaceAll('\n', '\\n'),
+      SERVICE_TLS_CHAIN: simulator.chain.replaceAll('\n', '\\n'),
+    });
+    expect(Object.values(env).join('')).not.toContain('\n');
+    const named = simulator.env({ environment: 'sandbox', name: 'ksa' });
+    expect(named.SERVICE_KSA_AUTHENTICATION).toBe('app-token');
+    expect(Object.keys(named).every((key) => key.startsWith('SERVICE_KSA_'))).toBe(true);
   });
 
   it.each([
@@ -235,78 +244,624 @@ describe('moduleOptions() and env() of ServiceSimulator', () => {
     expect(Object.keys(options.tls).sort()).toEqual(
       certificate ? ['certificate', 'chain', 'privateKey'] : ['chain'],
     );
+    // All credentials in each mode.
+    const { SERVICE_ENVIRONMENT, SERVICE_AUTHENTICATION, ...rest } = simulator.env(mode);
+    expect([SERVICE_ENVIRONMENT, SERVICE_AUTHENTICATION]).toEqual([mode.environment, authentication]);
+    expect(simulator.env()).toMatchObject(rest);
   });
 
-  it('take another certificate, the token endpoint over mTLS, and leave {oauth_base_url} out', async () => {
-    const certificate = await simulator.issueCertificate({ passphrase: 'pass' });
-    const options = simulator.moduleOptions({
-      authentication: 'oauth',
-      certificate,
-      oauthMtls: true,
-      oauthBaseUrl: false,
-    });
-    expect(options.tls).toEqual({
-      certificate: certificate.certificate,
-      privateKey: certificate.privateKey,
-      passphrase: 'pass',
-      chain: simulator.chain,
-    });
+  it('take another certificate, the token endpoint over mTLS, and leave out what is not wanted', async () => {
+    const given = await simulator.issueCertificate({ passphrase: 'pass' });
+    const mode = { authentication: 'oauth', certificate: given, oauthMtls: true } as const;
+    const { certificate, privateKey, passphrase } = given;
+    const options = simulator.moduleOptions({ ...mode, oauthBaseUrl: false });
+    expect(options.tls).toEqual({ certificate, privateKey, passphrase, chain: simulator.chain });
     expect(options.oauth).toMatchObject({ mtls: true });
     expect(options.urls).not.toHaveProperty('oauthBaseUrl');
-  });
-
-  it('contain the current client secret', () => {
-    const secret = simulator.rotateClientSecret();
-    expect(simulator.moduleOptions({ oauth: true }).oauth?.clientSecret).toBe(secret);
-  });
-
-  it('are the same as variables, each on one line', () => {
-    const options = simulator.moduleOptions({ oauth: true });
-    const env = simulator.env();
-    expect(env).toEqual({
-      SERVICE_ENVIRONMENT: 'production',
-      SERVICE_AUTHENTICATION: 'mtls',
-      SERVICE_BASE_URL: options.urls.baseUrl,
-      SERVICE_SANDBOX_URL: options.urls.sandboxUrl,
-      SERVICE_SANDBOX_MTLS_URL: options.urls.sandboxMtlsUrl,
-      SERVICE_AUTH_URL: options.urls.authUrl,
-      SERVICE_SANDBOX_AUTH_URL: options.urls.sandboxAuthUrl,
-      SERVICE_APP_TOKEN: simulator.appToken,
-      SERVICE_CLIENT_ID: simulator.clientId,
-      SERVICE_CLIENT_SECRET: simulator.clientSecret,
-      SERVICE_TLS_CERTIFICATE: options.tls.certificate?.replaceAll('\n', '\\n'),
-      SERVICE_TLS_PRIVATE_KEY: options.tls.privateKey?.replaceAll('\n', '\\n'),
-      SERVICE_TLS_CHAIN: simulator.chain.replaceAll('\n', '\\n'),
-    });
-    expect(Object.values(env).join('')).not.toContain('\n');
-  });
-
-  it('have all credentials as variables in each mode, but those that are left out', async () => {
-    const all = simulator.env();
-    const mode = { environment: 'sandbox', authentication: 'app-token' } as const;
-    expect(simulator.env(mode)).toEqual({
-      ...all,
-      SERVICE_ENVIRONMENT: 'sandbox',
-      SERVICE_AUTHENTICATION: 'app-token',
-    });
-    const less = simulator.env({ ...mode, oauth: false, clientCertificate: false, oauthBaseUrl: true });
+    expect(simulator.env(mode).SERVICE_TLS_CERTIFICATE).toBe(certificate.replaceAll('\n', '\\n'));
+    const without = { oauth: false, clientCertificate: false } as const;
+    const less = simulator.env({ environment: 'sandbox', ...without, oauthBaseUrl: true });
     expect(less).toHaveProperty('SERVICE_OAUTH_BASE_URL', simulator.urls.oauthBaseUrl);
-    expect(Object.keys(less)).toEqual(
-      expect.not.arrayContaining(['SERVICE_CLIENT_ID', 'SERVICE_CLIENT_SECRET']),
-    );
-    expect(Object.keys(less).filter((name) => name.includes('_TLS_'))).toEqual(['SERVICE_TLS_CHAIN']);
-    const other = await simulator.issueCertificate();
-    expect(simulator.env({ certificate: other }).SERVICE_TLS_CERTIFICATE).toBe(
-      other.certificate.replaceAll('\n', '\\n'),
-    );
-    const withoutOAuth = await ServiceSimulator.start({ oauth: { enabled: false } });
+    expect(Object.keys(less).filter((name) => /_CLIENT_|_TLS_/.test(name))).toEqual(['SERVICE_TLS_CHAIN']);
+    const withoutOAuth = await start({ oauth: { enabled: false } });
     expect(withoutOAuth.env()).not.toHaveProperty('SERVICE_CLIENT_ID');
-    await withoutOAuth.stop();
+  });
+});
+
+describe('the API of ServiceSimulator', () => {
+  it.each<[SimulatorAddress, SimulatorFace, string, MadeHeaders]>([
+    ['sandboxUrl', 'sandbox', 'the app token', () => appToken],
+    ['baseUrl', 'base', 'a bearer', () => bearer()],
+    ['oauthBaseUrl', 'oauth-base', 'a bearer', () => bearer()],
+    ['sandboxUrl', 'sandbox', 'a bearer', () => bearer({ environment: 'sandbox' })],
+    ['sandboxMtlsUrl', 'sandbox-mtls', 'a bearer', () => bearer({ environment: 'sandbox' })],
+  ])('takes at %s, the face %s, %s', async (address, face, _, made) => {
+    const headers = await made();
+    const certificate = face === 'sandbox-mtls' ? simulator.application : undefined;
+    const url = `${simulator.urls[address]}/banks/v1`;
+    expect((await call(simulator, url, { headers, certificate })).status).toBe(200);
+    expect(simulator.apiRequests.map((each) => each.face)).toEqual([face]);
   });
 
-  it('are named where the module is', () => {
-    const env = simulator.env({ environment: 'sandbox', name: 'ksa' });
-    expect(env.SERVICE_KSA_AUTHENTICATION).toBe('app-token');
-    expect(Object.keys(env).every((key) => key.startsWith('SERVICE_KSA_'))).toBe(true);
+  it.each<[string, SimulatorAddress, MadeHeaders, number]>([
+    ['no app token', 'sandboxUrl', () => ({}), 401],
+    ['a wrong app token', 'sandboxUrl', () => ({ 'service-app-token': 'wrong' }), 403],
+    ['another scheme', 'sandboxUrl', () => ({ authorization: 'Basic eDp5' }), 401],
+    ['two words', 'sandboxUrl', () => ({ authorization: 'Bearer x y' }), 401],
+    ['a bearer that is no token', 'baseUrl', () => ({ authorization: 'Bearer x.y.z' }), 401],
+    ['an expired bearer', 'baseUrl', () => bearer({ lifetime: -1 }), 401],
+    ['a foreign bearer', 'baseUrl', () => bearer({ foreign: true }), 401],
+    ['a bearer of the other environment', 'baseUrl', () => bearer({ environment: 'sandbox' }), 401],
+    ['a customer token', 'baseUrl', () => bearer({ scope: 'customer.c-1' }), 403],
+    ['an app token', 'oauthBaseUrl', () => appToken, 401],
+  ])('refuses %s at %s', async (_, address, made, status) => {
+    const headers = await made();
+    const refused = await call(simulator, `${simulator.urls[address]}/banks/v1`, { headers });
+    expect([refused.status, refused.json]).toEqual([status, FAILURE]);
+    if (address === 'baseUrl') expect(refused.headers['www-authenticate']).toMatch(/^Bearer error=/);
+    expect(simulator.requests).toMatchObject([{ status }]);
+  });
+
+  it('refuses an app token beside a bearer, on every address, and names its header', async () => {
+    for (const [address, environment] of [
+      ['baseUrl', 'production'],
+      ['oauthBaseUrl', 'production'],
+      ['sandboxUrl', 'sandbox'],
+      ['sandboxMtlsUrl', 'sandbox'],
+    ] as const) {
+      const headers = { ...appToken, ...(await bearer({ environment })) };
+      const certificate = simulator.application;
+      const url = `${simulator.urls[address]}/banks/v1`;
+      const message = "Do not supply a 'service-app-token' header when providing an 'Authorization' header";
+      expect(await call(simulator, url, { headers, certificate })).toMatchObject({
+        status: 400,
+        json: { ...FAILURE, status: 'INVALID_PARAMETERS', message },
+      });
+    }
+  });
+
+  it.each(['//elsewhere/banks/v1', '/x/../banks/v1', '/x/%2e%2e/banks/v1', '/./banks/v1', '//banks/v1'])(
+    'has nothing at %s, which is no /banks/v1: it is taken as it came',
+    async (path) => {
+      expect((await send('', { path })).status).toBe(404);
+      expect(simulator.requests).toMatchObject([{ path }]);
+    },
+  );
+
+  it('refuses a token with a part more, and tokens once revoked, and takes later ones', async () => {
+    const status = async (token: string) => {
+      const headers = { authorization: `Bearer ${token}` };
+      return (await call(simulator, `${simulator.urls.baseUrl}/banks/v1`, { headers })).status;
+    };
+    const [one, two] = [await simulator.issueToken(), await simulator.issueToken()];
+    expect([await status(one), await status(two), await status(`${one}.x`)]).toEqual([200, 200, 401]);
+    simulator.revokeTokens();
+    const later = await simulator.issueToken();
+    expect([await status(one), await status(two), await status(later)]).toEqual([401, 401, 200]);
+  });
+
+  const json = { 'content-type': 'application/json' };
+  const create = (body: string | undefined, headers = json) =>
+    send('/customers/v1', { method: 'POST', headers, body });
+
+  it('creates a customer of each app_user_id, one in an environment', async () => {
+    const body = '{"app_user_id":"u-1"}';
+    const created = await create(body);
+    expect(created.status).toBe(201);
+    expect(created.json).toMatchObject({ app_user_id: 'u-1', customer_id: expect.any(String) });
+    for (const wrong of [undefined, '{}', '[]', '{"app_user_id":""}', '{"app_user_id":1}', '{not json'])
+      expect((await create(wrong)).status).toBe(400);
+    expect((await create(body, { 'content-type': 'text/plain' })).status).toBe(400);
+    expect(simulator.customers).toEqual([created.json]);
+    expect(await create(body)).toMatchObject({
+      status: 409,
+      json: { ...FAILURE, status: 'CUSTOMER_ALREADY_EXISTS' },
+    });
+    const certificate = simulator.application;
+    const production = { method: 'POST', headers: { ...appToken, ...json }, body, certificate };
+    expect((await call(simulator, `${simulator.urls.baseUrl}/customers/v1`, production)).status).toBe(201);
+    expect(simulator.customers).toHaveLength(2);
+  });
+
+  it('lists banks, under both spellings of the path', async () => {
+    for (const path of ['/banks/v1', '/banks/v1/', '/banks/v1?limit=1'])
+      expect((await send(path)).json).toHaveLength(10);
+    expect(simulator.requests.map(({ path }) => path)).toEqual([
+      '/banks/v1',
+      '/banks/v1/',
+      '/banks/v1?limit=1',
+    ]);
+  });
+
+  it.each([
+    ['DELETE', '/banks/v1', 405, 'GET'],
+    ['GET', '/accounts/v1', 404, undefined],
+    ['HEAD', '/banks/v1', 200, undefined],
+    ['HEAD', '/customers/v1', 405, 'POST'],
+    ['HEAD', '/none/v1', 404, undefined],
+    ['HEAD', '/echo/v1', 200, undefined],
+  ])('answers %s %s with %d', async (method, path, status, allow) => {
+    const answer = await send(path, { method });
+    expect([answer.status, answer.headers.allow]).toEqual([status, allow]);
+    if (method === 'HEAD') expect(answer.body).toBe('');
+    expect(simulator.requests).toMatchObject([{ method, status }]);
+  });
+
+  it('echoes any method, without the credentials, with the status asked for', async () => {
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
+      const [body, json] = method === 'GET' ? [] : ['{"b":2}', { b: 2 }];
+      const headers = { 'x-own': 'y', 'content-type': 'application/json' };
+      const echoed = (await send('/echo/v1/deeper?a=1', { method, headers, body })).json;
+      const shown = { method, path: '/echo/v1/deeper', query: { a: '1' }, headers: { 'x-own': 'y' } };
+      expect(echoed).toMatchObject(shown);
+      expect(echoed.json).toEqual(json);
+      expect(JSON.stringify(echoed)).not.toContain(simulator.appToken);
+    }
+    const echo = (status: string) => send(`/echo/v1?status=${status}`);
+    expect(await echo('204')).toMatchObject({ status: 204, body: '' });
+    expect(await echo('422')).toMatchObject({ status: 422, json: { status: 'ECHO_422' } });
+    for (const none of ['x', '199', '600', '200.5']) expect((await echo(none)).status).toBe(400);
+  });
+
+  it('checks both credentials where told to take both', async () => {
+    const other = await start({ refuseBoth: false });
+    const status = async (token: string, subject = {}) => {
+      const authorization = `Bearer ${await other.issueToken(subject)}`;
+      const headers = { 'service-app-token': token, authorization };
+      return (await call(other, `${other.urls.baseUrl}/banks/v1`, { headers })).status;
+    };
+    expect(await status(other.appToken)).toBe(200);
+    expect(await status(other.appToken, { foreign: true })).toBe(401);
+    expect(await status('wrong')).toBe(403);
+  });
+
+  it('takes another header, a base path and banks of the test where told to', async () => {
+    const other = await start({ appTokenHeader: 'X-App', basePath: '/api/', banks: false });
+    const headers = { 'x-app': other.appToken };
+    const { sandboxUrl } = other.urls;
+    expect(sandboxUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+\/api$/);
+    expect(await call(other, `${sandboxUrl}/banks/v1`, { headers })).toMatchObject({
+      status: 200,
+      json: false,
+    });
+    expect((await call(other, `${new URL(sandboxUrl).origin}/banks/v1`, { headers })).status).toBe(404);
+    other.answer('GET', '/own/v1', { json: 'own' });
+    other.fail({ path: '/api/own/v1', fault: { delayMs: 1 } });
+    expect((await call(other, `${sandboxUrl}/own/v1`, { headers })).json).toBe('own');
+  });
+});
+
+describe('the token endpoint of ServiceSimulator', () => {
+  it('issues another token each time, for the lifetime that is set', async () => {
+    simulator.tokenLifetime = 120;
+    const answer = await requestToken(simulator);
+    expect(answer).toMatchObject({ status: 200, headers: { 'cache-control': 'no-store' } });
+    const access_token: unknown = expect.any(String);
+    expect(answer.json).toEqual({ access_token, token_type: 'bearer', expires_in: 120, scope: 'api' });
+    simulator.tokenLifetime = 7;
+    const { json } = await requestToken(simulator);
+    expect(json.expires_in).toBe(7);
+    expect(json.access_token).not.toBe(answer.json.access_token);
+    simulator.tokenLifetime = 120;
+  });
+
+  it("has claims as the service's own, and none with the scope that was asked for", async () => {
+    const { clientId } = simulator;
+    const ofApi = decodeJwt((await requestToken(simulator)).json.access_token);
+    expect(ofApi).toEqual({
+      sub: clientId,
+      aud: clientId,
+      iss: expect.any(String),
+      scope: expect.arrayContaining(['customer.read', 'bank.read', 'payment.write']),
+      applications: [{ id: clientId }],
+      nbf: ofApi.iat,
+      iat: expect.any(Number),
+      exp: Number(ofApi.iat) + 120,
+      jti: expect.any(String),
+    });
+    const { json } = await requestToken(simulator, { scope: 'customer.c-1' });
+    expect(json.scope).toBe('customer.c-1');
+    const ofCustomer = decodeJwt(json.access_token);
+    expect(ofCustomer).toMatchObject({ sub: clientId, customers: [{ id: 'c-1' }] });
+    expect(ofCustomer.scope).toContain('customer.read');
+  });
+
+  it('knows its tokens by themselves, whatever their payload is', async () => {
+    const subjects: TokenSubject[] = [];
+    let payload: object | 'opaque' = { jti: 'the same' };
+    const other = await start({ tokenClaims: (subject) => (subjects.push(subject), payload) });
+    const bare = (await requestToken(other)).json.access_token;
+    expect(decodeJwt(bare)).toEqual(payload);
+    payload = 'opaque';
+    const opaque = (await requestToken(other)).json.access_token;
+    expect(opaque).not.toContain('.');
+    const ofCustomer = (await requestToken(other, { scope: 'customer.c-1' })).json.access_token;
+    const statuses = [bare, opaque, ofCustomer].map(async (token) => {
+      const headers = { authorization: `Bearer ${token}` };
+      return (await call(other, `${other.urls.baseUrl}/banks/v1`, { headers })).status;
+    });
+    expect(await Promise.all(statuses)).toEqual([200, 200, 403]);
+    const { clientId } = other;
+    const api = { scope: 'api', environment: 'production', clientId };
+    expect(subjects).toEqual([api, api, { ...api, scope: 'customer.c-1' }]);
+    const issued = () => [bare, opaque, ofCustomer].map((token) => other.issuedFor(token));
+    expect(issued()).toMatchObject(subjects);
+    expect(issued().every((each) => each && each.expiresAt.getTime() > Date.now())).toBe(true);
+    other.revokeTokens();
+    expect(issued()).toMatchObject(subjects);
+    expect(issued().some((each) => each && each.expiresAt.getTime() > Date.now())).toBe(false);
+    expect(other.issuedFor(`${bare}x`)).toBeUndefined();
+  });
+
+  it('remembers 50,000 tokens, and then forgets the oldest one alone', () => {
+    const issuer = new TokenIssuer(() => 'opaque');
+    const grant = { scope: 'api', environment: 'production', clientId: 'c', lifetime: 60 } as const;
+    const tokens = Array.from({ length: 50_001 }, () => issuer.issue(grant));
+    const known = tokens.map((token) => issuer.verify(token, 'production') !== undefined);
+    expect([known.indexOf(true), known.lastIndexOf(false)]).toEqual([1, 0]);
+  });
+
+  it('issues for the environment of its address', async () => {
+    const { sandboxAuthUrl, sandboxUrl, baseUrl } = simulator.urls;
+    const { json } = await requestToken(simulator, {}, { url: `${sandboxAuthUrl}/oauth2/token` });
+    const headers = { authorization: `bearer ${json.access_token}` };
+    expect((await call(simulator, `${sandboxUrl}/banks/v1`, { headers })).status).toBe(200);
+    expect((await call(simulator, `${baseUrl}/banks/v1`, { headers })).status).toBe(401);
+    expect(simulator.tokenRequests.at(-1)).toMatchObject({ face: 'token', environment: 'sandbox' });
+  });
+
+  it.each([
+    ['an unknown client', { client_id: 'b1a3a3f0-0000-4000-8000-000000000000' }, 401, 'invalid_client'],
+    ['a wrong secret', { client_secret: 'wrong' }, 401, 'invalid_client'],
+    ['no client id', { client_id: undefined }, 400, 'invalid_request'],
+    ['no secret', { client_secret: undefined }, 400, 'invalid_request'],
+    ['no grant type', { grant_type: undefined }, 400, 'invalid_request'],
+    ['no scope', { scope: undefined }, 400, 'invalid_request'],
+    ['another grant type', { grant_type: 'password' }, 400, 'unsupported_grant_type'],
+    ['an unknown scope', { scope: 'admin' }, 400, 'invalid_scope'],
+    ['two scopes', { scope: 'api customer.c-1' }, 400, 'invalid_scope'],
+    ['a customer scope without a customer', { scope: 'customer.' }, 400, 'invalid_scope'],
+  ])('refuses %s', async (_, fields, status, error) => {
+    const refused = await requestToken(simulator, fields);
+    expect(refused).toMatchObject({ status, headers: { 'cache-control': 'no-store' } });
+    expect(refused.json).toEqual({ error, error_description: expect.any(String) });
+  });
+
+  it('refuses a body of another form, another method and another path', async () => {
+    const { clientId, clientSecret } = simulator;
+    const url = `${simulator.urls.authUrl}/oauth2/token`;
+    const form = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' } };
+    const rest = 'grant_type=client_credentials&scope=api';
+    const unescaped = { ...form, body: `client_id=${clientId}&client_secret=${clientSecret}&${rest}` };
+    expect((await call(simulator, url, unescaped)).json.error).toBe('invalid_client');
+    const repeated = { ...form, body: `client_id=${clientId}&client_id=x&${rest}` };
+    expect((await call(simulator, url, repeated)).json.error).toBe('invalid_request');
+    const json = await requestToken(simulator, {}, { headers: { 'content-type': 'application/json' } });
+    expect([json.status, json.json.error]).toEqual([400, 'invalid_request']);
+    expect(await call(simulator, url)).toMatchObject({ status: 405, headers: { allow: 'POST' } });
+    expect((await requestToken(simulator, {}, { url: `${url}s` })).status).toBe(404);
+  });
+
+  it('refuses the old secret as soon as it is rotated; its tokens stay valid', async () => {
+    const old = simulator.clientSecret;
+    const { json } = await requestToken(simulator);
+    const secret = simulator.rotateClientSecret();
+    expect(secret).not.toBe(old);
+    expect(simulator.moduleOptions({ oauth: true }).oauth?.clientSecret).toBe(secret);
+    expect((await requestToken(simulator, { client_secret: old })).status).toBe(401);
+    expect((await requestToken(simulator, { client_secret: secret })).status).toBe(200);
+    const headers = { authorization: `Bearer ${json.access_token}` };
+    expect((await call(simulator, `${simulator.urls.baseUrl}/banks/v1`, { headers })).status).toBe(200);
+    expect(simulator.rotateClientSecret('given')).toBe('given');
+    expect((await requestToken(simulator, { client_secret: 'given' })).status).toBe(200);
+  });
+
+  it('issues nothing where OAuth is not enabled, and bearers are refused', async () => {
+    const closed = await start({ oauth: { enabled: false } });
+    const refused = await requestToken(closed);
+    expect([refused.status, refused.json.error]).toEqual([400, 'unauthorized_client']);
+    const headers = { authorization: `Bearer ${await closed.issueToken()}` };
+    expect((await call(closed, `${closed.urls.baseUrl}/banks/v1`, { headers })).status).toBe(401);
+  });
+
+  it('binds tokens to the client certificate where told to', async () => {
+    const bound = await start({ certificateBoundTokens: true });
+    const { json } = await requestToken(bound, {}, { certificate: bound.application });
+    const headers = { authorization: `Bearer ${json.access_token}` };
+    const status = async (certificate?: typeof bound.application) =>
+      (await call(bound, `${bound.urls.baseUrl}/banks/v1`, { headers, certificate })).status;
+    expect(await status(bound.application)).toBe(200);
+    expect(await status(await bound.issueCertificate())).toBe(401);
+    expect(await status()).toBe(401);
+  });
+});
+
+describe('the answers of simulator.answer()', () => {
+  const json = { 'content-type': 'application/json' };
+
+  it('have what stands in the path, the query and the body', async () => {
+    simulator.answer('put', '/accounts/v1/{id}/notes/{note}', async ({ pathParams, params, data }) => ({
+      status: 202,
+      headers: { 'x-page': String(params.page) },
+      json: { ...pathParams, ids: params.id, data },
+    }));
+    const path = '/accounts/v1/a%2Fb%20c/notes/%C3%BC/?page=2&id=1&id=2';
+    const reply = await send(path, { method: 'PUT', headers: json, body: '{"text":"x"}' });
+    expect(reply).toMatchObject({ status: 202, headers: { 'x-page': '2' } });
+    expect(reply.json).toEqual({ id: 'a/b c', note: 'ü', ids: ['1', '2'], data: { text: 'x' } });
+    expect(simulator.requests).toMatchObject([{ status: 202 }]);
+  });
+
+  it('come after the check of the credentials, and fail as others do', async () => {
+    const asked: string[] = [];
+    simulator.answer('GET', '/secret/v1', ({ path }) => ({ json: asked.push(path) }));
+    expect((await call(simulator, `${simulator.urls.sandboxUrl}/secret/v1`)).status).toBe(401);
+    simulator.fail({ path: '/secret/v1', fault: { status: 503 } });
+    expect((await send('/secret/v1')).status).toBe(503);
+    expect(asked).toEqual([]);
+    expect((await send('/secret/v1')).status).toBe(200);
+  });
+
+  it('are bytes or nothing too', async () => {
+    const headers = { 'content-type': 'application/pdf' };
+    simulator.answer('GET', '/statements/v1/{id}', { body: Uint8Array.from([37, 80, 68, 70]), headers });
+    simulator.answer('DELETE', '/statements/v1/{id}', { status: 204 });
+    expect(await send('/statements/v1/1')).toMatchObject({ status: 200, body: '%PDF', headers });
+    expect(await send('/statements/v1/1', { method: 'DELETE' })).toMatchObject({ status: 204, body: '' });
+    expect(await send('/statements/v1/1', { method: 'POST' })).toMatchObject({
+      status: 405,
+      headers: { allow: 'DELETE, GET' },
+    });
+    for (const path of ['/statements/v1', '/statements/v1/%E0']) expect((await send(path)).status).toBe(404);
+  });
+
+  it('take the place of earlier ones and of those of the simulator, method by method', async () => {
+    const own = await start();
+    const get = async (path: string) =>
+      (await call(own, own.urls.sandboxUrl + path, { headers: { 'service-app-token': own.appToken } })).json;
+    own.answer('GET', '/banks/v1', { json: ['One'] });
+    own.answer('GET', '/banks/v1', { json: ['Two'] });
+    own.answer('GET', '/customers/v1', { json: [] });
+    own.answer('GET', '/customers/v1/me', { json: 'me' });
+    own.answer('GET', '/customers/v1/{id}', ({ pathParams }) => ({ json: pathParams }));
+    own.answer('GET', '/{any}/v1/{thing}.pdf', ({ pathParams }) => ({ json: pathParams }));
+    expect(await get('/banks/v1/')).toEqual(['Two']);
+    expect(await get('/customers/v1')).toEqual([]);
+    expect(await get('/customers/v1/me/')).toBe('me');
+    expect(await get('/customers/v1/you')).toEqual({ id: 'you' });
+    expect(await get('/files/v1/a.pdf')).toEqual({ any: 'files', thing: 'a' });
+    const headers = { 'service-app-token': own.appToken, ...json };
+    const post = { method: 'POST', headers, body: '{"app_user_id":"u"}' };
+    expect((await call(own, `${own.urls.sandboxUrl}/customers/v1`, post)).status).toBe(201);
+  });
+
+  it('are those of GET to HEAD too, without the body', async () => {
+    simulator.answer('GET', '/pages/v1', { json: ['One'], headers: { 'x-pages': '1' } });
+    const head = { status: 200, body: '', headers: { 'content-length': '7', 'x-pages': '1' } };
+    expect(await send('/pages/v1', { method: 'HEAD' })).toMatchObject(head);
+    simulator.answer('HEAD', '/pages/v1', { status: 204 });
+    expect((await send('/pages/v1', { method: 'HEAD' })).status).toBe(204);
+  });
+
+  it.each<[string, () => object]>([
+    ['of the test', () => Promise.reject(new Error('of the test'))],
+    ["'no Error'", () => ({ json: AbortSignal.abort('no Error').throwIfAborted() })],
+    ["and not with 'id'", () => ({ id: 1 })],
+    ["and not with 'undefined'", () => undefined as unknown as object],
+    ["from 200 to 599, and not '201'", () => ({ status: '201' })],
+  ])('show a mistake in a function to the test: %s', async (message, mistake) => {
+    simulator.answer('GET', '/wrong/v1', mistake);
+    expect(await send('/wrong/v1')).toMatchObject({
+      status: 500,
+      json: { status: 'SIMULATOR_FAULT', message: expect.stringContaining(message) },
+    });
+    const [{ error } = {}] = simulator.requests;
+    expect(error).toContain(message);
+    expect(error).toMatch(/^The simulator's route GET \/wrong\/v1 failed: /);
+  });
+
+  it.each<[string, string, object, string]>([
+    ['GET', 'accounts/v1', {}, "a path is as '/accounts/v1/{id}', where {id} stands for any text"],
+    ['GET', '/accounts/v1?a=1', {}, 'a path is as'],
+    ['GET', '/accounts/:id', {}, 'a path is as'],
+    ['GET', '/accounts/{}', {}, 'a path is as'],
+    ['GET', '/x/*', {}, 'a path is as'],
+    ['GET /x', '/x', {}, "there is no method 'GET /x'"],
+    ['FETCH', '/x', {}, "there is no method 'FETCH'"],
+    ['GET', '/x', { jsn: 1 }, "and not with 'jsn'"],
+    ['GET', '/x', { json: null, body: '' }, 'an answer has json or body, and not both'],
+    ['GET', '/x', { body: { a: 1 } }, 'body is text or bytes. What is to be sent as JSON stands in json'],
+    ['GET', '/x', { status: 42 }, 'a status is a whole number from 200 to 599, and not 42'],
+    ['GET', '/x', { status: 200.5 }, 'and not 200.5'],
+    ['GET', '/x', { status: '201' }, "and not '201'"],
+    ['GET', '/x', { headers: { 'x a': '1' } }, 'Header name must'],
+    ['GET', '/x', { headers: { 'x-a': 'one\ntwo' } }, 'Invalid character in header'],
+  ])('refuse %s %s %j', (method, path, answer, message) => {
+    const add = () => simulator.answer(method, path, answer);
+    expect(add).toThrow(TypeError);
+    expect(add).toThrow('simulator.answer(): ');
+    expect(add).toThrow(message);
+  });
+});
+
+describe('the faults of ServiceSimulator', () => {
+  const banks = (path = '/banks/v1') => send(path);
+
+  /** What arrives of an answer, at most so many pieces. */
+  const arrives = (pieces = Infinity) =>
+    new Promise<{ length?: string; bytes: Buffer; isWhole: boolean }>((resolve, reject) => {
+      const outgoing = request(
+        simulator.urls.sandboxUrl,
+        { ca: simulator.chain, agent: false },
+        (response) => {
+          const chunks: Buffer[] = [];
+          response.on('data', (chunk: Buffer) => chunks.push(chunk) === pieces && outgoing.destroy());
+          response
+            .on('error', () => undefined)
+            .on('close', () => {
+              const length = response.headers['content-length'];
+              resolve({ length, bytes: Buffer.concat(chunks), isWhole: response.complete });
+            });
+        },
+      );
+      outgoing.on('error', reject).end();
+    });
+
+  it.each<[string, AnswerFault, object]>([
+    ['a status', { status: 503 }, { status: 503, body: '' }],
+    [
+      'a status with JSON and headers',
+      { status: 429, json: { status: 'X', message: 'y' }, headers: { 'retry-after': '2' } },
+      { status: 429, json: { status: 'X', message: 'y' }, headers: { 'retry-after': '2' } },
+    ],
+    ['a status with a text', { status: 502, body: '<html>' }, { status: 502, body: '<html>' }],
+    ['html', 'html', { status: 200, headers: { 'content-type': 'text/html' } }],
+    ['empty', 'empty', { status: 200, body: '', headers: { 'content-length': '0' } }],
+  ])('answer %s, once', async (_, fault, expected) => {
+    const handle = simulator.fail({ fault });
+    const reply = await banks();
+    expect(reply).toMatchObject(expected);
+    expect(simulator.requests).toMatchObject([{ status: reply.status }]);
+    expect(handle.hits).toBe(1);
+    expect((await banks()).status).toBe(200);
+  });
+
+  it.each<[AnswerFault & string, number | undefined]>([
+    ['reset', undefined],
+    ['reset-after-headers', 200],
+    ['truncate', 200],
+  ])('end the connection: %s', async (fault, status) => {
+    simulator.fail({ fault });
+    expect(await failCode(banks())).toBe('ECONNRESET');
+    expect(simulator.requests.map((each) => each.status)).toEqual([status]);
+    expect((await banks()).status).toBe(200);
+  });
+
+  it('truncate after headers and a part of the body', async () => {
+    simulator.fail({ fault: 'truncate' });
+    const { length, bytes, isWhole } = await arrives();
+    expect([length, bytes.length, isWhole]).toEqual(['200', 100, false]);
+  });
+
+  it('trickle without end', async () => {
+    simulator.fail({ fault: { trickleMs: 5 } });
+    expect(await arrives(4)).toMatchObject({ bytes: Buffer.from('{   '), isWhole: false });
+  });
+
+  it('send a gzip bomb of the size asked for', async () => {
+    simulator.fail({ fault: { gzipBombBytes: 3_000_000 } });
+    const { bytes } = await arrives();
+    expect(bytes.length).toBeLessThan(60_000);
+    const text = gunzipSync(bytes).toString();
+    expect(text).toHaveLength(3_000_000);
+    expect(JSON.parse(text)).toMatch(/^a+$/);
+  });
+
+  it('reset before the handshake: no request is read, no handshake counted', async () => {
+    const { total } = simulator.handshakes.sandbox;
+    const handle = simulator.fail({ face: 'sandbox', fault: 'reset-handshake' });
+    expect(await failCode(banks())).toBe('ECONNRESET');
+    expect([handle.hits, simulator.requests.length]).toEqual([1, 0]);
+    expect(simulator.handshakes.sandbox.total).toBe(total);
+    expect((await banks()).status).toBe(200);
+  });
+
+  it.each(Object.keys(TLS_ALERTS) as TlsAlert[])('send the TLS alert %s', async (tlsAlert) => {
+    simulator.fail({ fault: { tlsAlert } });
+    const code = await failCode(banks());
+    expect(code).toMatch(/^ERR_SSL_.*_ALERT_/);
+    expect(code.split('_ALERT_')[1]).toBe(tlsAlert.toUpperCase());
+    expect((await banks()).status).toBe(200);
+  });
+
+  it('hang until the client leaves', async () => {
+    simulator.fail({ fault: 'hang' });
+    const client = new AbortController();
+    const hanging = expect(send('/banks/v1', { signal: client.signal })).rejects.toThrow(/abort/);
+    expect((await simulator.waitForRequest(() => true)).status).toBeUndefined();
+    client.abort();
+    await hanging;
+  });
+
+  it('delay the usual answer', async () => {
+    simulator.fail({ fault: { delayMs: 80 } });
+    const begun = performance.now();
+    expect((await banks()).status).toBe(200);
+    expect(performance.now() - begun).toBeGreaterThan(75);
+  });
+
+  it('change the answer of the token endpoint, and of nothing else', async () => {
+    const fault = { tokenResponse: { expires_in: '60', scope: undefined } };
+    const handle = simulator.fail({ times: 2, fault });
+    expect((await banks()).status).toBe(200);
+    const { json } = await requestToken(simulator);
+    expect(json).toEqual({ access_token: expect.any(String), token_type: 'bearer', expires_in: '60' });
+    const refused = await requestToken(simulator, { client_secret: 'wrong' });
+    expect(refused.json).not.toHaveProperty('expires_in');
+    expect(handle.hits).toBe(2);
+  });
+
+  it.each<[boolean, string, Omit<FaultRule, 'fault'>]>([
+    [false, '/banks/v1', { face: 'base' }],
+    [false, '/banks/v1', { face: ['token', 'base'] }],
+    [true, '/banks/v1', { face: ['sandbox'] }],
+    [false, '/banks/v1', { method: 'POST' }],
+    [true, '/banks/v1', { method: 'get' }],
+    [false, '/banks/v1', { path: '/customers/v1' }],
+    [true, '/banks/v1/?a=b', { path: '/banks/v1' }],
+    [false, '/banks/v1', { path: /^\/echo/ }],
+    [true, '/banks/v1', { path: /banks/g }],
+    [false, '/banks/v1', { when: ({ headers }) => 'x-absent' in headers }],
+    [true, '/banks/v1', { when: ({ path }) => path.endsWith('v1') }],
+    [true, '/banks/v1/7?page=2', { path: '/banks/v1/{id}' }],
+    [true, '/banks/v1/%C3%BC/', { path: '/banks/v1/{id}' }],
+    [false, '/banks/v1', { path: '/banks/v1/{id}' }],
+    [false, '/banks/v1/7/notes', { path: '/banks/v1/{id}' }],
+  ])('hit what matches: %s for GET %s with %p', async (matches, path, rule) => {
+    const handle = simulator.fail({ ...rule, fault: { status: 418 } });
+    expect((await banks(path)).status === 418).toBe(matches);
+    expect(handle.hits).toBe(matches ? 1 : 0);
+  });
+
+  it('occur as often as configured, until stopped or cleared', async () => {
+    const statuses = async (count: number) => {
+      const seen: number[] = [];
+      while (seen.length < count) seen.push((await banks()).status);
+      return seen;
+    };
+    simulator.fail({ times: 2, fault: { status: 500 } });
+    simulator.fail({ fault: { status: 501 } });
+    expect(await statuses(4)).toEqual([500, 500, 501, 200]);
+    const endless = simulator.fail({ times: Infinity, fault: { status: 500 } });
+    expect(await statuses(3)).toEqual([500, 500, 500]);
+    endless.stop();
+    expect(await statuses(1)).toEqual([200]);
+    simulator.fail({ fault: { status: 500 } });
+    simulator.clearFaults();
+    expect(await statuses(1)).toEqual([200]);
+  });
+
+  it.each<[object, string]>([
+    [{ fault: 'rest' }, "there is no fault 'rest'. A fault is reset, "],
+    [{ fault: { stauts: 503 } }, 'there is no fault { stauts: 503 }'],
+    [{}, 'there is no fault undefined'],
+    [{ fault: { tlsAlert: 'unkown_ca' } }, "there is no fault { tlsAlert: 'unkown_ca' }"],
+    [{ path: 'banks/v1', fault: 'reset' }, "the path 'banks/v1' matches no request"],
+    [{ path: '/a/:id', fault: 'reset' }, "a path is as '/accounts/v1/{id}'"],
+    [{ path: '/banks/v1?a', fault: 'reset' }, "the path '/banks/v1?a' matches no"],
+    [{ face: ['base', 'sandbx'], fault: 'reset' }, "there is no face 'sandbx'. The faces are base, "],
+  ])('refuse %j, which could never occur', async (rule, message) => {
+    const add = () => simulator.fail(rule as FaultRule);
+    expect(add).toThrow(TypeError);
+    expect(add).toThrow(`simulator.fail(): ${message}`);
+    expect((await banks()).status).toBe(200);
+  });
+
+  it('report a condition that throws', async () => {
+    const when = () => {
+      throw new Error('mistake of the test');
+    };
+    simulator.fail({ when, fault: 'reset' });
+    expect(await banks()).toMatchObject({ status: 500, json: { message: 'mistake of the test' } });
   });
 });

@@ -1,30 +1,38 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { Controller, Get, Injectable, Module, Scope, type INestApplication } from '@nestjs/common';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Controller, Get, Injectable, Module, Scope } from '@nestjs/common';
 import { ConfigModule } from '@nestjs/config';
 import { APP_FILTER, REQUEST } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { type AddressInfo } from 'node:net';
-import { type Server } from 'node:http';
+import { inspect } from 'node:util';
 import { lastValueFrom } from 'rxjs';
 import {
+  answerOf,
   BanksService,
   CustomersService,
   getServiceToken,
   InjectService,
   LinkSdkService,
+  type ServiceApiError,
   ServiceAuthService,
+  ServiceCertificateError,
+  ServiceError,
   ServiceExceptionFilter,
   ServiceHttpService,
   ServiceModule,
   ServiceRequestError,
 } from 'nestjs-service';
 import {
-  serviceErrors,
-  ServiceStub,
   type RoutedRequest,
-  stubService,
+  serviceErrors,
+  type ServiceSimulator,
+  type ServiceStub,
   type ServiceStubOptions,
+  type SimulatorFault,
+  stubService,
 } from 'nestjs-service/testing';
+import { deadPort } from '../../helpers/loopback.js';
+import { startSimulator } from '../../helpers/simulators.js';
+import { rejection, startModule, type StartedModule, startStubbed } from '../../helpers/start-module.js';
 
 @Injectable()
 class VaultService {
@@ -71,6 +79,11 @@ class AppModule {}
 describe('stubService', () => {
   let service: ServiceStub;
   let module: TestingModule;
+  let banks: BanksService;
+  let customers: CustomersService;
+  let sdk: LinkSdkService;
+  let auth: ServiceAuthService;
+  let http: ServiceHttpService;
   const open: TestingModule[] = [];
 
   afterEach(async () => {
@@ -83,36 +96,40 @@ describe('stubService', () => {
     module = await builder.compile();
     await module.init();
     open.push(module);
+    banks = module.get(BanksService);
+    customers = module.get(CustomersService);
+    sdk = module.get(LinkSdkService);
+    auth = module.get(ServiceAuthService);
+    http = module.get(ServiceHttpService);
   }
+
+  const ksaBanks = () => module.get<BanksService>(getServiceToken(BanksService, 'ksa'), { strict: false });
 
   describe('without answers', () => {
     beforeEach(() => start());
 
     it('answers in the form that docs/service.md shows, by the real classes', async () => {
-      const banks = module.get(BanksService);
       expect(banks).toBeInstanceOf(BanksService);
       expect(await banks.list()).toEqual([
         { bank_identifier: 'ALPHA_BANK', name: 'Alpha Bank' },
         { bank_identifier: 'BIRCH_BANK', name: 'Birch Bank' },
       ]);
-      const customers = module.get(CustomersService);
       expect(await customers.create({ app_user_id: 'u-1' })).toEqual({
         customer_id: 'customer-1',
         app_user_id: 'u-1',
       });
       expect(await customers.create({ app_user_id: 'u-2' })).toMatchObject({ customer_id: 'customer-2' });
       const session = { customer_id: 'c-1', permissions: ['identity', 'identity'] };
-      expect(await module.get(LinkSdkService).connectParameters(session)).toEqual({
+      expect(await sdk.connectParameters(session)).toEqual({
         app_token: 'stub-app-token',
         access_token: 'stub-token.customer.c-1',
         customer_id: 'c-1',
         permissions: ['identity'],
       });
-      expect(await module.get(ServiceHttpService).get('/payments/v1')).toEqual({});
+      expect(await http.get('/payments/v1')).toEqual({});
     });
 
     it('has tokens, headers and a health', async () => {
-      const auth = module.get(ServiceAuthService);
       const { expiresAt } = await auth.getApiToken();
       expect(Math.round((expiresAt.getTime() - Date.now()) / 60_000)).toBe(60);
       expect(await auth.getApiToken()).toEqual({
@@ -130,17 +147,13 @@ describe('stubService', () => {
     });
 
     it.each<[string, () => Promise<unknown>]>([
-      ['customers.create', () => module.get(CustomersService).create({ app_user_id: '' })],
-      ['banks.list', () => module.get(BanksService).list({ timeout: -1 })],
-      ['banks.list', () => module.get(BanksService).list({ headers: { 'x-a': '\u4e2d' } })],
-      ['banks.list', () => module.get(BanksService).list({ signal: {} as AbortSignal })],
-      [
-        'sdk.connectParameters',
-        () => module.get(LinkSdkService).connectParameters({ customer_id: 'a b', permissions: ['p'] }),
-      ],
-      ['auth.getToken', () => module.get(ServiceAuthService).getToken('admin')],
-      ['auth.getCustomerToken', () => module.get(ServiceAuthService).getCustomerToken('../x')],
-      ['http.get', () => module.get(ServiceHttpService).get('https://elsewhere.example/')],
+      ['customers.create', () => customers.create({ app_user_id: '' })],
+      ['banks.list', () => banks.list({ timeout: -1 })],
+      ['banks.list', () => banks.list({ headers: { 'x-a': '\u4e2d' } })],
+      ['sdk.connectParameters', () => sdk.connectParameters({ customer_id: 'a b', permissions: ['p'] })],
+      ['auth.getToken', () => auth.getToken('admin')],
+      ['auth.getCustomerToken', () => auth.getCustomerToken('../x')],
+      ['http.get', () => http.get('https://elsewhere.example/')],
     ])('refuses in %s what the real one refuses, and has it recorded', async (method, call) => {
       await expect(call()).rejects.toBeInstanceOf(ServiceRequestError);
       expect(service.calls.map((each) => each.method)).toEqual([method]);
@@ -148,10 +161,9 @@ describe('stubService', () => {
 
     it('records each call once, with its arguments', async () => {
       const options = { params: { country: 'XX' } };
-      const auth = module.get(ServiceAuthService);
-      await module.get(BanksService).list(options);
-      await module.get<BanksService>(getServiceToken(BanksService, 'ksa'), { strict: false }).list();
-      await module.get(ServiceHttpService).post('/payments/v1', { amount: 1 });
+      await banks.list(options);
+      await ksaBanks().list();
+      await http.post('/payments/v1', { amount: 1 });
       auth.invalidate('token');
       expect(service.calls).toEqual([
         { method: 'banks.list', args: [options] },
@@ -164,7 +176,7 @@ describe('stubService', () => {
     });
 
     it('records calls on axiosRef too, behind the interceptors of the host', async () => {
-      const { axiosRef } = module.get(ServiceHttpService);
+      const { axiosRef } = http;
       axiosRef.interceptors.request.use((config) => {
         config.headers.set('x-host', 'yes');
         return config;
@@ -193,19 +205,15 @@ describe('stubService', () => {
       },
       named: { ksa: { banks: { list: () => ['Ksa'] } } },
     });
-    const http = module.get(ServiceHttpService);
-    expect(await module.get(BanksService).list({ params: { a: 1 } })).toEqual([
-      { name: 'Own', asked: { a: 1 } },
-    ]);
-    expect(await module.get(CustomersService).create({ app_user_id: 'u' })).toEqual({ customer_id: 'of-u' });
+    expect(await banks.list({ params: { a: 1 } })).toEqual([{ name: 'Own', asked: { a: 1 } }]);
+    expect(await customers.create({ app_user_id: 'u' })).toEqual({ customer_id: 'of-u' });
     const session = { customer_id: 'c', permissions: ['p'] };
-    expect(await module.get(LinkSdkService).connectParameters(session)).toMatchObject({ access_token: 't' });
-    expect(await module.get(ServiceAuthService).getApiToken()).toMatchObject({ accessToken: 't' });
+    expect(await sdk.connectParameters(session)).toMatchObject({ access_token: 't' });
+    expect(await auth.getApiToken()).toMatchObject({ accessToken: 't' });
     expect(await http.get('/a')).toEqual({ path: '/a' });
     expect(await http.post('/b', { c: 1 })).toEqual({ path: '/b', method: 'POST', data: { c: 1 } });
     expect(await http.request({ url: '/d', method: 'DELETE' })).toEqual({ path: '/d', method: 'DELETE' });
-    const ksa = module.get<BanksService>(getServiceToken(BanksService, 'ksa'), { strict: false });
-    expect(await ksa.list()).toEqual(['Ksa']);
+    expect(await ksaBanks().list()).toEqual(['Ksa']);
   });
 
   describe('by route', () => {
@@ -224,7 +232,6 @@ describe('stubService', () => {
 
     it('answers calls of their path, however it is called, but not those of the resources', async () => {
       await start({ http: routes });
-      const http = module.get(ServiceHttpService);
       const headers = { 'x-own': 'yes' };
       const params = { entity_id: 'e 1', page: [1, 2] };
       expect(await http.get('/data/v2/accounts/a%2F1/balances/', { params, headers })).toEqual({ of: 'a/1' });
@@ -249,7 +256,7 @@ describe('stubService', () => {
         data: { paid: 'x' },
       });
       expect(await http.response('/banks/v1')).toMatchObject({ status: 200, data: 'by http' });
-      expect(await module.get(BanksService).list()).toHaveLength(2);
+      expect(await banks.list()).toHaveLength(2);
       expect(await http.get('/other/v1')).toBe('by its verb');
     });
 
@@ -261,7 +268,6 @@ describe('stubService', () => {
           },
         },
       });
-      const http = module.get(ServiceHttpService);
       await expect(http.get('/accounts/1')).rejects.toMatchObject({
         status: 403,
         path: '/accounts/1',
@@ -278,8 +284,6 @@ describe('stubService', () => {
 
     it.each([
       [{ 'GET accounts': () => 1 }, "The double http['GET accounts']: a path is as '/accounts/v1/{id}'"],
-      [{ 'GET /a/:id': () => 1 }, 'a path is as'],
-      [{ 'FETCH /a': () => 1 }, "there is no method 'FETCH'"],
       [{ 'GET /a': [] }, 'The double http.GET /a must be a function'],
     ])('refuses %j', (http, message) => {
       expect(() => stubService(Test.createTestingModule({}), { http } as object)).toThrow(message);
@@ -297,7 +301,6 @@ describe('stubService', () => {
         }),
       },
     });
-    const http = module.get(ServiceHttpService);
     const options = { method: 'POST', data: { a: 1 }, parse: (body: unknown) => [body] };
     expect(await http.response('/a?b=1', options)).toEqual({
       data: [{ path: '/a?b=1', method: 'POST', data: { a: 1 } }],
@@ -321,37 +324,19 @@ describe('stubService', () => {
     expect((await http.response<unknown[]>('/banks/v1')).data).toHaveLength(2);
   });
 
-  it('gives answers as they arrive over a wire, and nothing for undefined', async () => {
-    const given = [{ at: new Date(0), left: undefined }];
-    await start({ banks: { list: () => given }, customers: { create: () => undefined } });
-    const answer = await module.get(BanksService).list();
-    expect(answer).toStrictEqual([{ at: '1970-01-01T00:00:00.000Z' }]);
-    expect(await module.get(CustomersService).create({ app_user_id: 'u' })).toBeUndefined();
+  it('gives answers as they arrive over a wire: texts too, nothing for undefined, and no function', async () => {
+    const given: unknown[] = [[{ at: new Date(0), left: undefined }], 'closed', undefined, () => []];
+    await start({ banks: { list: () => given.shift() } });
+    expect(await banks.list()).toStrictEqual([{ at: '1970-01-01T00:00:00.000Z' }]);
+    expect(await banks.list()).toBe('closed');
+    expect(await banks.list()).toBeUndefined();
+    await expect(banks.list()).rejects.toThrow(/answered with a function/);
   });
 
-  it('has an answer that never comes end by the time limit and the signal of the call', async () => {
-    await start({ banks: { list: () => new Promise(() => undefined) } });
-    const banks = module.get(BanksService);
-    await expect(banks.list({ timeout: 5 })).rejects.toMatchObject({ kind: 'timeout', path: '/banks/v1' });
-    const reason = new Error('not wanted any more');
-    const controller = new AbortController();
-    const call = banks.list({ signal: controller.signal });
-    controller.abort(reason);
-    await expect(call).rejects.toBe(reason);
-  });
-
-  it('lets an answer call doubles, each with an answer and a record of its own', async () => {
-    await start({
-      banks: { list: async () => module.get(ServiceHttpService).get('/inner/v1') },
-      http: { get: (path) => ({ path }) },
-    });
-    expect(await module.get(BanksService).list()).toEqual({ path: '/inner/v1' });
-    expect(service.calls.map(({ method }) => method)).toEqual(['banks.list', 'http.get']);
-  });
-
-  it('takes other answers during a test, and goes back to those of the start', async () => {
+  it('takes other answers during a test, and goes back to those and the customers of the start', async () => {
     await start({ banks: { list: () => ['first'] } });
-    const banks = module.get(BanksService);
+    const create = () => customers.create({ app_user_id: 'u-1' });
+    await create();
     service.use({
       banks: {
         list: () => {
@@ -363,38 +348,45 @@ describe('stubService', () => {
     service.reset();
     expect(service.calls).toEqual([]);
     expect(await banks.list()).toEqual(['first']);
+    expect(await create()).toMatchObject({ customer_id: 'customer-1' });
   });
 
-  it('has the process wait for a call under way, and for nothing else', async () => {
-    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
-    const during: number[] = [];
-    await start({ banks: { list: () => during.push(timers()) } });
-    const before = timers();
-    await module.get(BanksService).list();
-    expect(during).toEqual([before + 1]);
-    expect(timers()).toBe(before);
+  it('has an answer that never comes end by the time limit and the signal of the call', async () => {
+    await start({ banks: { list: () => new Promise(() => undefined) } });
+    await expect(banks.list({ timeout: 5 })).rejects.toMatchObject({ kind: 'timeout', path: '/banks/v1' });
+    const reason = new Error('not wanted any more');
+    const controller = new AbortController();
+    const call = banks.list({ signal: controller.signal });
+    controller.abort(reason);
+    await expect(call).rejects.toBe(reason);
+    const { signal } = controller;
+    await expect(auth.getApiToken({ signal })).rejects.toBe(reason);
+  });
+
+  it('lets an answer call doubles, each with an answer and a record of its own', async () => {
+    await start({
+      banks: { list: async () => http.get('/inner/v1') },
+      http: { get: (path) => ({ path }) },
+    });
+    expect(await banks.list()).toEqual({ path: '/inner/v1' });
+    expect(service.calls.map(({ method }) => method)).toEqual(['banks.list', 'http.get']);
   });
 
   it('needs no timer of the test', async () => {
     await start();
     jest.useFakeTimers();
     try {
-      expect(await module.get(BanksService).list()).toHaveLength(2);
+      expect(await banks.list()).toHaveLength(2);
       expect(jest.getTimerCount()).toBe(0);
     } finally {
       jest.useRealTimers();
     }
   });
 
-  it('gives a text that is the answer as that text', async () => {
-    await start({ banks: { list: () => 'closed' } });
-    expect(await module.get(BanksService).list()).toBe('closed');
-  });
-
   it('gives text and bytes as they are where the caller asked for them', async () => {
     const answers = ['a;b', Buffer.from('bytes'), { a: 1 }];
     await start({ http: { request: () => answers.shift() } });
-    const { axiosRef } = module.get(ServiceHttpService);
+    const { axiosRef } = http;
     const text = await axiosRef.get<unknown>('/a', { responseType: 'text' });
     expect([text.data, text.status, text.statusText]).toEqual(['a;b', 200, 'OK']);
     expect(text.headers['content-type']).toBe('application/json');
@@ -408,32 +400,11 @@ describe('stubService', () => {
     const dates = { validFrom: new Date(0), validTo: new Date(Date.now() + 1.5 * 86_400_000) };
     const certificate = { subject: 'CN=app', issuer: 'CN=i', fingerprint256: 'AA', ...dates };
     await start({ auth: { certificate } });
-    const auth = module.get(ServiceAuthService);
     expect(auth.certificate).toEqual(certificate);
     expect(auth.identityStatus).toEqual({ healthy: true, certificate, daysLeft: 1 });
     const identityStatus = { healthy: false };
     service.use({ auth: { certificate, identityStatus } });
     expect(auth.identityStatus).toEqual(identityStatus);
-  });
-
-  it('gives no token to a caller that has ended its call', async () => {
-    await start();
-    const reason = new Error('mine');
-    const signal = AbortSignal.abort(reason);
-    await expect(module.get(ServiceAuthService).getApiToken({ signal })).rejects.toBe(reason);
-  });
-
-  it('says of an answer that is no JSON what it is', async () => {
-    await start({ banks: { list: () => () => [] } });
-    await expect(module.get(BanksService).list()).rejects.toThrow(/answered with a function/);
-  });
-
-  it('begins with the first customer again at reset(), whatever the tests before created', async () => {
-    await start();
-    const create = () => module.get(CustomersService).create({ app_user_id: 'u-1' });
-    await create();
-    service.reset();
-    expect(await create()).toMatchObject({ customer_id: 'customer-1' });
   });
 
   it('names a service, a method and a module that there is not', async () => {
@@ -469,15 +440,6 @@ describe('stubService', () => {
     expect(await module.get(BanksService).list()).toHaveLength(2);
   });
 
-  it('is what replaces a ServiceModule: for overrideModule() of Nest there is none', async () => {
-    class Nothing {}
-    const builder = Test.createTestingModule({ imports: [AppModule] });
-    await expect(builder.overrideModule(ServiceModule).useModule(Nothing).compile()).rejects.toThrow();
-    stubService(builder);
-    open.push(await builder.compile());
-    expect(open[0].get(BanksService, { strict: false })).toBeInstanceOf(BanksService);
-  });
-
   it('keeps the exception filter of the host at work', async () => {
     await start({
       banks: {
@@ -486,16 +448,201 @@ describe('stubService', () => {
         },
       },
     });
-    const app: INestApplication = module.createNestApplication();
+    const app = module.createNestApplication();
     await app.listen(0, '127.0.0.1');
-    try {
-      const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-      const answer = await fetch(`http://127.0.0.1:${port}/banks`);
-      expect(answer.status).toBe(409);
-      expect(await answer.json()).toMatchObject({ message: 'No such bank' });
-      expect((await fetch(`http://127.0.0.1:${port}/ksa`)).status).toBe(200);
-    } finally {
-      await app.close();
+    const url = await app.getUrl();
+    const answer = await fetch(`${url}/banks`);
+    expect(answer.status).toBe(409);
+    expect(await answer.json()).toMatchObject({ message: 'No such bank' });
+    expect((await fetch(`${url}/ksa`)).status).toBe(200);
+    await app.close();
+  });
+});
+
+/** An error as it is read by a host; the address of the service and the time limit are others in a test. */
+function read(error: unknown): object {
+  expect(error).toBeInstanceOf(ServiceError);
+  const text = JSON.stringify(error)
+    .replaceAll(/(auth\.)?service\.invalid|127\.0\.0\.1:\d+/g, 'HOST')
+    .replace(/within \d+ ms/, 'within MS');
+  return JSON.parse(text) as object;
+}
+
+describe('serviceErrors', () => {
+  let simulator: ServiceSimulator;
+  let real: StartedModule;
+  let module: TestingModule;
+  let stub: ServiceStub;
+
+  beforeAll(async () => {
+    simulator = await startSimulator();
+    const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
+    real = await startModule({ ...options, http: { retries: 0 } });
+    ({ module, service: stub } = await startStubbed());
+  });
+  afterEach(() => {
+    stub.reset();
+    simulator.clearFaults();
+  });
+  afterAll(async () => {
+    await module.close();
+    await real.module.close();
+    await simulator.stop();
+  });
+
+  const body = (status: string, message: string) => ({ json: { status, message } });
+
+  it.each<[string, SimulatorFault, () => Error]>([
+    [
+      '422 of one body',
+      { status: 422, ...body('TAKEN', 'It exists') },
+      () => serviceErrors.api(422, { status: 'TAKEN', message: 'It exists' }),
+    ],
+    [
+      '429',
+      { status: 429, ...body('TOO_MANY_REQUESTS', 'Too Many Requests'), headers: { 'retry-after': '7' } },
+      () => serviceErrors.api(429, { retryAfter: 7 }),
+    ],
+    [
+      '503',
+      {
+        status: 503,
+        ...body('SERVICE_UNAVAILABLE', 'Service Unavailable'),
+        headers: { 'x-correlation-id': 'c-1' },
+      },
+      () => serviceErrors.api(503, { correlationId: 'c-1' }),
+    ],
+    ['403', { status: 403, ...body('FORBIDDEN', 'Forbidden') }, () => serviceErrors.api(403)],
+    ['a page', 'html', () => serviceErrors.invalidResponse()],
+    ['a reset', 'reset', () => serviceErrors.connection('reset')],
+    ['a time-out', 'hang', () => serviceErrors.connection('timeout')],
+    [
+      'a redirect',
+      { status: 302, headers: { location: 'https://elsewhere.invalid/' } },
+      () => serviceErrors.connection('redirect'),
+    ],
+  ])('are what the real services reject with: %s', async (_, fault, make) => {
+    const calls = [
+      [real.banks, module.get(BanksService), '/banks/v1'],
+      [real.customers, module.get(CustomersService), '/customers/v1'],
+    ] as const;
+    const timeout = fault === 'hang' ? 300 : undefined;
+    const fail = () => {
+      throw make();
+    };
+    stub.use({ banks: { list: fail }, customers: { create: fail } });
+    for (const [one, double, path] of calls) {
+      const run = (service: BanksService | CustomersService) =>
+        'list' in service ? service.list({ timeout }) : service.create({ app_user_id: 'u-1' }, { timeout });
+      // A kept-alive connection that is reset is tried again.
+      simulator.fail({ path, fault, times: 9 });
+      const expected = (await rejection(run(one))) as Error;
+      const actual = (await rejection(run(double))) as Error;
+      expect(read(actual)).toEqual(read(expected));
+      simulator.clearFaults();
+      expect(actual).toBeInstanceOf(expected.constructor);
+      expect(actual.stack).toContain(actual.message);
     }
+  });
+
+  it('are what it rejects with where nobody listens: nothing was done', async () => {
+    const port = await deadPort();
+    const nobody = await startModule({
+      ...simulator.moduleOptions({ environment: 'sandbox' }),
+      urls: { sandboxUrl: `https://127.0.0.1:${port}` },
+      http: { retries: 0 },
+    });
+    const call = { app_user_id: 'u-1' };
+    const expected = read(await rejection(nobody.customers.create(call)));
+    await nobody.module.close();
+    stub.use({ customers: { create: () => Promise.reject(serviceErrors.connection('refused')) } });
+    expect(read(await rejection(module.get(CustomersService).create(call)))).toEqual(expected);
+    expect(expected).toMatchObject({ outcomeUnknown: false });
+  });
+
+  it.each<[string, SimulatorFault, () => Error]>([
+    ['refused', { status: 401, json: { error: 'invalid_client' } }, () => serviceErrors.token()],
+    ['unavailable', { status: 503 }, () => serviceErrors.token('token_unavailable')],
+  ])('are what no token rejects with: %s', async (_, fault, make) => {
+    const started = await startModule(
+      simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' }),
+    );
+    simulator.fail({ face: 'token', fault, times: 9 });
+    const expected = await rejection(started.auth.getApiToken({ timeout: 10_000 }));
+    await started.module.close();
+    stub.use({ auth: { getApiToken: () => Promise.reject(make()) } });
+    const actual = await rejection(module.get(ServiceAuthService).getApiToken());
+    expect(read(actual)).toEqual(read(expected));
+  });
+
+  it('name the call that they are given, and keep it', async () => {
+    const error = serviceErrors.connection('timeout', { method: 'post', path: '/payments/v1' });
+    expect(error).toMatchObject({ method: 'POST', path: '/payments/v1', outcomeUnknown: true });
+    stub.use({ http: { get: () => Promise.reject(error) } });
+    const thrown = await rejection(module.get(ServiceHttpService).get('/other/v1'));
+    expect(thrown).toBe(error);
+    expect(thrown).toMatchObject({ path: '/payments/v1' });
+    const nothingSent = serviceErrors.connection('timeout', { method: 'POST', sent: false });
+    expect(nothingSent.outcomeUnknown).toBe(false);
+  });
+
+  it('name the call of each double that throws them, and stay as they are', async () => {
+    const error = serviceErrors.connection('timeout');
+    const before = inspect(error);
+    const fail = () => Promise.reject(error);
+    stub.use({ banks: { list: fail }, customers: { create: fail }, http: { request: fail } });
+    const thrown = [
+      await rejection(module.get(CustomersService).create({ app_user_id: 'u-1' })),
+      await rejection(module.get(BanksService).list()),
+      await rejection(module.get(ServiceHttpService).axiosRef.put('/payments/v1', {})),
+    ];
+    expect(thrown).toMatchObject([
+      { method: 'POST', path: '/customers/v1', outcomeUnknown: true },
+      { method: 'GET', path: '/banks/v1', outcomeUnknown: false },
+      { method: 'PUT', path: '/payments/v1', outcomeUnknown: true },
+    ]);
+    expect(inspect(error)).toBe(before);
+  });
+
+  it('have a body of their own, which a double answers too', async () => {
+    const data = { status: 'INVALID', message: 'Not valid', errors: [{ field: 'app_user_id' }] };
+    const made = serviceErrors.api(422, { data });
+    expect([made.body, made.response?.data]).toEqual([{ status: 'INVALID', message: 'Not valid' }, data]);
+    stub.use({ banks: { list: () => Promise.reject(made) } });
+    const thrown = await rejection(module.get(BanksService).list());
+    expect((thrown as ServiceApiError).response).toMatchObject({ status: 422, data });
+  });
+
+  it('are about GET /banks/v1 until a double throws them, a 404 about what may not exist', async () => {
+    expect(serviceErrors.api(409)).toMatchObject({ method: 'GET', path: '/banks/v1' });
+    const missing = serviceErrors.api(404);
+    expect(answerOf(missing)).toMatchObject({ status: 404, message: 'Not Found' });
+    stub.use({ banks: { list: () => Promise.reject(missing) } });
+    const thrown = await rejection(module.get(BanksService).list());
+    expect(answerOf(thrown)).toMatchObject({ status: 502 });
+  });
+
+  it('has the others too', () => {
+    for (const [kind, reason] of [
+      ['reset', 'ECONNRESET'],
+      ['refused', 'ECONNREFUSED'],
+      ['dns', 'ENOTFOUND'],
+      ['tls', 'CERT_HAS_EXPIRED'],
+      ['proxy', 'ERR_PROXY_ECONNREFUSED'],
+    ] as const)
+      expect(serviceErrors.connection(kind)).toMatchObject({ code: `connection_${kind}`, reason });
+    expect(serviceErrors.certificate()).toBeInstanceOf(ServiceCertificateError);
+    expect(serviceErrors.certificate()).toMatchObject({ code: 'certificate_refused' });
+    expect(serviceErrors.request('name', 'is missing')).toBeInstanceOf(ServiceRequestError);
+    expect(serviceErrors.token('oauth_not_configured')).toMatchObject({
+      code: 'oauth_not_configured',
+      scope: 'api',
+    });
+    expect(serviceErrors.token('token_rate_limited', { retryAfter: 30 })).toMatchObject({
+      status: 429,
+      retryAfter: 30,
+    });
+    for (const status of [200, 399, 600]) expect(() => serviceErrors.api(status)).toThrow(RangeError);
+    expect([serviceErrors.api(400).status, serviceErrors.api(599).status]).toEqual([400, 599]);
   });
 });
