@@ -209,6 +209,8 @@ describe('stubService', () => {
     expect(await customers.create({ app_user_id: 'u' })).toEqual({ customer_id: 'of-u' });
     const session = { customer_id: 'c', permissions: ['p'] };
     expect(await sdk.connectParameters(session)).toMatchObject({ access_token: 't' });
+    const refused = sdk.connectParameters({ ...session, customer_id: 'a b' });
+    await expect(refused).rejects.toBeInstanceOf(ServiceRequestError);
     expect(await auth.getApiToken()).toMatchObject({ accessToken: 't' });
     expect(await http.get('/a')).toEqual({ path: '/a' });
     expect(await http.post('/b', { c: 1 })).toEqual({ path: '/b', method: 'POST', data: { c: 1 } });
