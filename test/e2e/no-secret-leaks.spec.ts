@@ -60,9 +60,10 @@ const oddBodies = (echo: string): string[] => [
   `{"message":${JSON.stringify([...echo].join('\u200b'))}}`,
 ];
 
-/** Faults of the API. `echo` is the content of a request, as a badly written service might send it back. */
+/** Faults of the API. `echo` is the content of a request, as a badly written service might send it back; `parts` are its parts. */
 const apiFaults = (
   echo: string,
+  parts: string[],
   { statuses, bodyStatuses, redirects }: Omit<Extent, 'alerts'>,
 ): SimulatorFault[] => [
   ...statuses.map((status) => ({
@@ -70,6 +71,7 @@ const apiFaults = (
     json: { status: echo, message: echo },
     headers: { 'x-correlation-id': 'c-1' },
   })),
+  ...parts.map((part) => ({ status: 422, json: { message: `${part} is wrong` } })),
   ...bodyStatuses.flatMap((status) =>
     oddBodies(echo).map((body) => ({ status, body, headers: { 'content-type': 'application/json' } })),
   ),
@@ -163,7 +165,8 @@ async function scan(mode: Mode, { alerts, ...extent }: Extent): Promise<number> 
       collect(api.customers.create({ app_user_id: 'u-1' }, options)),
       collect(api.http.axiosRef.get('/banks/v1', { ...options, signal: AbortSignal.timeout(1) })),
     ]);
-  const faults = apiFaults([base.appToken, ...tokens].join(' and '), extent);
+  const sent = [base.appToken, ...tokens];
+  const faults = apiFaults(sent.join(' and '), sent, extent);
   await Promise.all(
     faults.map((fault, index) => {
       const headers = { 'x-fault': String(index) };

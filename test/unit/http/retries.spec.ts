@@ -376,6 +376,15 @@ describe('attempts of one call', () => {
     expect([aborted, closed].map(({ asked }) => asked.length)).toEqual([1, 1]);
   });
 
+  it('end with the module: what has just arrived is the answer, and no other token is asked for', async () => {
+    const { axios, inFlight, renewals } = await setUp({
+      answer: () => (inFlight.close(), { status: 401 }),
+      renewed: { Authorization: 'Bearer new' },
+    });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 401 });
+    expect(renewals).toEqual([]);
+  });
+
   it('end by the deadline of the call, all together, and the error says its time limit', async () => {
     const silent = await setUp({ listener: () => undefined });
     expect(await errorOf(silent.axios.get('/a', { timeout: 1_000 }))).toMatchObject({ kind: 'timeout' });
@@ -526,14 +535,16 @@ describe('a POST with a key', () => {
     },
   );
 
-  it('has all the time that is left for its last attempt', async () => {
+  it('has all the time that is left for its last attempt; without a key, for its first', async () => {
     const limits: unknown[] = [];
     const { axios } = await keyed({
       retries: 1,
       answer: ({ attemptTimeoutMs }) => ({ status: limits.push(attemptTimeoutMs) === 1 ? 503 : 200 }),
     });
-    await axios.post('/a', {}, { ...config, attemptTimeout: 500 } as typeof config);
-    expect(limits).toEqual([500, undefined]);
+    const attemptTimeout = 500;
+    await axios.post('/a', {}, { ...config, attemptTimeout } as typeof config);
+    await axios.post('/a', {}, { attemptTimeout } as object);
+    expect(limits).toEqual([500, undefined, undefined]);
   });
 
   it('is a success without a body, and not sent again', async () => {
