@@ -161,12 +161,14 @@ describe('a failure', () => {
     const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
     expect(error.message).toMatch(NOT_SHOWN);
     expect(everything(error)).not.toMatch(/planted/);
+    expect(error.response).toMatchObject({ status: 400, data: undefined });
   });
 
   it('shows none of the tokens that the call sent, also not the one before a replay', async () => {
     const { axios, arrived } = await setUp({
       listener: (_, response) => {
-        const message = `sessions: ${arrived.map(({ headers }) => headers.authorization).join()}`;
+        // Not both: one would hide the other.
+        const message = `session: ${arrived[0]?.headers.authorization}`;
         response.writeHead(401, { 'x-request-id': message }).end(JSON.stringify({ status: 401, message }));
       },
       renewed: { Authorization: 'Bearer second-planted' },
