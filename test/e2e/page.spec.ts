@@ -79,15 +79,11 @@ describe('the page of the sample', () => {
       return answer.statusCode ?? 0;
     }
 
-    it.each(['/page/mode', '/page/faults', '/page/customers', '/customers', '/link-session'])(
-      'does not reach POST %s',
-      async (path) => {
-        const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-        for (const origin of ['https://attacker.example', 'null', url.replace('http:', 'https:')]) {
-          expect(await send('POST', path, { ...headers, origin })).toBe(403);
-        }
-      },
-    );
+    it.each(['/page/mode', '/page/faults', '/page/customers'])('does not reach POST %s', async (path) => {
+      const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+      for (const origin of ['https://attacker.example', 'null', url.replace('http:', 'https:')])
+        expect(await send('POST', path, { ...headers, origin })).toBe(403);
+    });
 
     it('does not reach the page under a name of its own', async () => {
       const { port } = new URL(url);
