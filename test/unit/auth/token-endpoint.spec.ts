@@ -307,7 +307,7 @@ describe('no whole answer', () => {
   ])('%s', async (_name, answer, expected, words) => {
     const { server, request } = await setUp({ answer: () => answer });
     const isSlow = 'fault' in answer && answer.fault !== 'drop';
-    const error = await failure(request('api', { timeoutMs: isSlow ? 300 : 10_000 }));
+    const error = await failure(request('api', { timeoutMs: isSlow ? 1_000 : 10_000 }));
     expect(error).toBeInstanceOf(ServiceConnectionError);
     expect(error).toMatchObject({ ...expected, method: 'POST', path: '/oauth2/token' });
     expect(said(error)).toMatch(words);
