@@ -31,7 +31,7 @@ class HealthController {
   check() {
     return this.health.check([
       () => this.service.isHealthy('service', { ping: true }),
-      () => this.ksa.isHealthy('ksa'),
+      () => this.ksa.isHealthy('ksa', { ping: true }),
     ]);
   }
 }
@@ -193,19 +193,20 @@ describe('ServiceHealthIndicator', () => {
     await start(mtls(), other.moduleOptions({ environment: 'sandbox', authentication: 'oauth' }));
     const { status, body } = await health();
     expect(status).toBe(200);
+    const checked = { ok: true, checkedAt: expect.any(String) };
     expect(body.details).toEqual({
       service: {
         status: 'up',
         certificate: { validTo: expect.stringMatching(/^\d{4}-.*Z$/), daysLeft: expect.any(Number) },
-        ping: { ok: true, checkedAt: expect.any(String) },
+        ping: checked,
       },
-      ksa: { status: 'up', token: { ok: true, checkedAt: expect.any(String) } },
+      ksa: { status: 'up', token: checked, ping: checked },
     });
     expect(simulator.requests.map(({ path }) => path)).toEqual(['/banks/v1']);
-    expect(other.requests.map(({ path }) => path)).toEqual(['/oauth2/token']);
+    expect(other.requests.map(({ path }) => path)).toEqual(['/oauth2/token', '/banks/v1']);
     const again = await fetch(`${await app?.getUrl()}/health`);
     expect(again.status).toBe(200);
-    expect([simulator.requests.length, other.requests.length]).toEqual([1, 1]);
+    expect([simulator.requests.length, other.requests.length]).toEqual([1, 2]);
   });
 
   it('says 503 where a module is not healthy, and which', async () => {
