@@ -20,7 +20,7 @@ import { CallObserver } from '../../../lib/http/call-observer.js';
 import { answerOf } from '../../../lib/http/exception-answer.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { draws } from '../../helpers/in-soak.js';
-import { APP_TOKEN, BEARER, clientOf, errorOf, everything, failing, setUp } from './setup.js';
+import { APP_TOKEN, BEARER, clientOf, errorOf, failing, plantedIn, setUp } from './setup.js';
 
 const httpOf = (axiosRef: AxiosInstance) => new ServiceHttpService({ axiosRef } as never);
 const OURS = { authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
@@ -386,11 +386,11 @@ describe("a host's own code", () => {
       let late: object = {};
       axios.interceptors.request.use((config) => {
         // Also later, as the host may keep it.
-        seen.push(config, config.headers, everything(config));
+        seen.push(config, config.headers, plantedIn(config));
         config.headers.set({ AUTHORIZATION: 'Basic theirs', 'x-late': '1' });
         return Object.assign(config, late);
       });
-      axios.interceptors.response.use((answer) => (seen.push(answer, everything(answer)), answer));
+      axios.interceptors.response.use((answer) => (seen.push(answer, plantedIn(answer)), answer));
       if ('ofInstance' in host) axios.defaults.transitional = host.ofInstance;
       const config = { timeout: 1_000, ...(ofCall && { transitional: ofCall }) };
       const shared = globalAxios.defaults.transitional!;
@@ -402,14 +402,14 @@ describe("a host's own code", () => {
           { url: evil.server.url },
           { baseURL: evil.server.url, url: '/a' },
           { adapter: 'http', url: evil.server.url },
-          { adapter: (given: unknown) => Promise.reject(new Error(everything(given))) },
+          { adapter: (given: unknown) => Promise.reject(new Error(plantedIn(given).join())) },
         ]) {
           seen.push(await axios.get('/a', config).catch((error: unknown) => error));
         }
       } finally {
         Object.assign(shared, before);
       }
-      expect(everything([seen, evil.arrived])).not.toMatch(/planted/);
+      expect(plantedIn([seen, evil.arrived])).toEqual([]);
       for (const { headers } of arrived) expect(headers).toMatchObject({ ...OURS, 'x-late': '1' });
       expect(arrived.length).toBeGreaterThan(0);
       expect(inFlight.close()).toBe(0);
@@ -436,7 +436,7 @@ describe("a host's own code", () => {
     expect([arrived.map(({ url }) => url), evil.arrived]).toEqual([['/a', '/b'], []]);
     await axios.post('/c', {}, { transformRequest: [leading({ adapter: 'http' })] });
     expect(arrived).toHaveLength(2);
-    expect(everything([kept, evil.arrived])).not.toMatch(/planted/);
+    expect(plantedIn([kept, evil.arrived])).toEqual([]);
   });
 
   it('gets a config with an answer or an error in which nothing is left, and nothing to send by', async () => {
@@ -461,7 +461,7 @@ describe("a host's own code", () => {
     });
     seen.push(again);
     seen.push(await errorOf(globalAxios.request({ ...config, url: evil.server.url })));
-    expect(everything(seen)).not.toMatch(/planted/);
+    expect(plantedIn(seen)).toEqual([]);
     // Through the instance it is a call like any other.
     expect((await axios.request(config)).status).toBe(200);
     expect(arrived.every(({ headers }) => headers.authorization === OURS.authorization)).toBe(true);
@@ -514,7 +514,7 @@ describe("a host's own code", () => {
       const options = option(evil.server, (...given) => void heard.push(...given));
       if (byDefault) Object.assign(axios.defaults, options);
       const { config } = await axios.post('/a', { b: 1 }, byDefault ? {} : (options as never));
-      expect(everything([heard, config])).not.toMatch(/planted/);
+      expect(plantedIn([heard, config])).toEqual([]);
       expect(arrived[0]?.headers).toMatchObject(OURS);
       expect(evil.arrived).toHaveLength(0);
     }
@@ -536,7 +536,7 @@ describe("a host's own code", () => {
       return config;
     });
     expect(await errorOf(axios.get('/a'))).toBe(other);
-    expect(everything(other)).not.toMatch(/planted/);
+    expect(plantedIn(other)).toEqual([]);
     expect(arrived).toHaveLength(0);
   });
 });
