@@ -119,6 +119,15 @@ describe('the start and the end of a client', () => {
     await service.close();
     expect(events.at(-1)).toBe('agents close 0');
   });
+
+  it('does not wait for a call that never ends once the time is over', async () => {
+    const { service, events, calls, clock } = setUpClient();
+    void calls.run(hang);
+    const ended = service.close();
+    await clock.advance(5_000);
+    await ended;
+    expect(events.at(-1)).toBe('agents close 0');
+  });
 });
 
 describe('the calls in flight', () => {
@@ -164,7 +173,8 @@ describe('the calls in flight', () => {
   it('that a shutdown ends get an error each, and so do those that come later', async () => {
     const waits = new EventEmitter();
     const { axios, inFlight } = await setUp({
-      listener: (_, response) => response.writeHead(503, { 'retry-after': '1' }).end(),
+      timeoutMs: 600_000,
+      listener: (_, response) => response.writeHead(503, { 'retry-after': '300' }).end(),
       budget: { take: () => (waits.emit('wait'), 5) } as unknown as RetryBudget,
     });
     const cut: Promise<unknown>[] = [];
