@@ -7,20 +7,15 @@ import { gzipSync } from 'node:zlib';
 import { type HttpSettings } from '../../../lib/config/resolved-options.js';
 import {
   describeError,
-  ServiceApiError,
-  ServiceConnectionError,
+  type ServiceApiError,
   type ServiceError,
   ServiceRequestError,
 } from '../../../lib/errors/index.js';
-import { type ExchangeResponse } from '../../../lib/exchange/exchange.types.js';
-import { SILENT } from '../../../lib/exchange/io.js';
 import { AllowedUrls, type CallUrl } from '../../../lib/http/allowed-urls.js';
-import { Call } from '../../../lib/http/call.js';
-import { CallObserver } from '../../../lib/http/call-observer.js';
 import { answerOf } from '../../../lib/http/exception-answer.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { draws } from '../../helpers/in-soak.js';
-import { APP_TOKEN, BEARER, clientOf, errorOf, failing, plantedIn, setUp } from './setup.js';
+import { APP_TOKEN, BEARER, errorOf, failing, plantedIn, setUp } from './setup.js';
 
 const httpOf = (axiosRef: AxiosInstance) => new ServiceHttpService({ axiosRef } as never);
 const OURS = { authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
@@ -741,37 +736,5 @@ describe('an address', () => {
   ])('of a resource with http.trailingSlash %j: %s, %s', (trailingSlash, banks, customers) => {
     const http = new ServiceHttpService(undefined as never, trailingSlash);
     expect([http.pathOf('banks'), http.pathOf('customers')]).toEqual([banks, customers]);
-  });
-});
-
-describe('the line of the log about a call', () => {
-  const lines: string[] = [];
-  const log = {
-    debug: (line: string) => void lines.push(line.replace(/\d+ ms/, 'n ms')),
-    warn: (line: string) => void lines.push(line),
-  };
-  const observer = new CallObserver(clientOf({}, { io: { log: { ...SILENT, ...log } } }));
-  const call = (signal?: AbortSignal) => {
-    lines.length = 0;
-    const made = new Call('GET', new URL('https://api.example/a?q=secret'), 1_000, { signal });
-    made.follow();
-    return made;
-  };
-
-  it('warns of each retry, and says nothing of a success', () => {
-    const made = call();
-    observer.again(made, { response: { status: 503, headers: {} } as ExchangeResponse });
-    observer.succeeded(made, 200);
-    expect(lines).toEqual(['GET /a: 503; another attempt follows']);
-  });
-
-  it.each<[string, Error]>([
-    ['404', new ServiceApiError({ message: 'ours', status: 404, method: 'GET', path: '/a' })],
-    ['connection_dns', new ServiceConnectionError({ kind: 'dns', message: 'm' })],
-    ['aborted', new Error('of the caller')],
-    ['host_error', new Error('of the host')],
-  ])('says of a failure: %s', (type, error) => {
-    observer.failed(call(type === 'aborted' ? AbortSignal.abort() : undefined), error);
-    expect(lines).toEqual([`GET /a: ${type} after n ms`]);
   });
 });
