@@ -550,7 +550,7 @@ describe('Refused is', () => {
     expect(faults[0]?.message).toMatch(message);
   });
 
-  it('nothing but loopback over http', async () => {
+  it('an address with http everywhere but on loopback', async () => {
     const at = (sandboxUrl: string) => faultsOf({ ...sandbox, urls: { sandboxUrl } });
     for (const host of ['localhost:1', '127.0.0.9:1', '[::1]:1'])
       expect(await at(`http://${host}`)).toEqual([]);
@@ -583,7 +583,7 @@ describe('Refused is', () => {
     expect([isReservedHeader(name), isReservedHeader(name.toLowerCase())]).toEqual([true, true]);
   });
 
-  it('no other header for it', () => {
+  it('no other header for the app token', () => {
     const free = ['service-app-token', 'x-authorization', 'authorization-2', 'x-host', 'content', 'cookies'];
     expect(free.filter(isReservedHeader)).toEqual([]);
   });
@@ -612,7 +612,7 @@ describe('Refused is', () => {
     ['http.shutdownTimeout', 0, 86_400_000, 'milliseconds'],
     ['linkSdk.minTokenLife', 0, 86_400, 'seconds'],
     ['tokenCache.maxEntries', 1, 10_000_000, 'entries'],
-  ])('%s but a whole number from %i to %i %s', async (option, min, max, unit) => {
+  ])('%s, unless it is a whole number from %i to %i %s', async (option, min, max, unit) => {
     const variable = variableOf(option) as string;
     for (const value of [min, max]) expect(await faultsWith(variable, String(value))).toEqual([]);
     for (const value of [min - 1, max + 1, 1.5]) {
@@ -634,7 +634,7 @@ describe('Refused is', () => {
     ['http.logCalls', 'true or false', ['maybe', '2']],
     ['http.timeout', 'a whole number of milliseconds from 1 to 86400000', ['30s']],
     ['http.trailingSlash', 'true, false or names of resources (banks, customers)', ['bank, customers']],
-  ])('%s but %s, with the value as it is', async (option, allowed, values) => {
+  ])('%s, unless it is %s, and the value is quoted', async (option, allowed, values) => {
     const variable = variableOf(option) as string;
     for (const value of values) {
       const message = `must be ${allowed}; it is '${value}'`;
@@ -826,6 +826,7 @@ describe('OAuth credentials without an app token', () => {
     ['do not warn where the SDK gets none', { ...without, linkSdk: { includeAppToken: false } }, 0],
     ['do not warn where one is set', withOAuth, 0],
     ['do not warn where there are none', sandbox, 0],
+    ['do not warn where they are required', { ...withOAuth, linkSdk: { requireOAuth: true } }, 0],
   ])('%s', async (_, options, count) => {
     const { faults, warnings } = await resolveOptions(options);
     expect(faults).toEqual([]);
