@@ -131,22 +131,6 @@ describe('the start and the end of a client', () => {
 });
 
 describe('the calls in flight', () => {
-  it('are waited for; new ones are refused meanwhile', async () => {
-    const arrivals = new EventEmitter();
-    const arrival = once(arrivals, 'arrival') as Promise<[() => void]>;
-    const { axios, inFlight } = await setUp({
-      listener: (_, response) => arrivals.emit('arrival', () => response.end('{}')),
-    });
-    const finishing = axios.get<unknown>('/a');
-    const [answer] = await arrival;
-    const drained = inFlight.drain();
-    expect(await errorOf(axios.get('/a'))).toMatchObject({ kind: 'closed' });
-    answer();
-    await drained;
-    expect((await finishing).data).toEqual({});
-    expect(inFlight.close()).toBe(0);
-  });
-
   it('have not ended while one goes on with what another has just brought', async () => {
     const calls = new CallsInFlight();
     const order: string[] = [];
@@ -157,17 +141,6 @@ describe('the calls in flight', () => {
     bring();
     await Promise.all([idle, second]);
     expect(order).toEqual(['second', 'idle']);
-  });
-
-  it('are ended if they outlast the shutdown', async () => {
-    const arrivals = new EventEmitter();
-    const arrival = once(arrivals, 'arrival');
-    const { axios, inFlight, agent } = await setUp({ listener: () => arrivals.emit('arrival') });
-    const hangs = errorOf(axios.get('/a'));
-    await arrival;
-    expect(inFlight.close()).toBe(1);
-    agent.destroy();
-    expect(await hangs).toMatchObject({ kind: 'closed', code: 'connection_closed' });
   });
 
   it('that a shutdown ends get an error each, and so do those that come later', async () => {
