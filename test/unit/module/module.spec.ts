@@ -36,9 +36,10 @@ describe('The options in their provider', () => {
     const hidden = hideValue(provider) as FactoryProvider;
     expect(hidden).not.toHaveProperty('useValue');
     expect(hidden.useFactory()).toBe(provider.useValue);
-    const options = hideOptions({ provide: token, useValue: { appToken: 'app-token-1' } }, token, 'own');
-    expect(options).toEqual({ provide: 'own', useValue: expect.any(Function) });
-    expect(inspect(options, { showHidden: true }) + JSON.stringify(options)).not.toContain('app-token-1');
+    const definition = ServiceModule.forRoot({ appToken: 'app-token-1', extraProviders: [provider] });
+    const printed = inspect(definition, { depth: 12, showHidden: true }) + JSON.stringify(definition);
+    expect(printed).toContain('vault');
+    expect(printed).not.toMatch(/app-token-1|k-1/);
   });
 
   it('leave providers without a value, or of something else, as they are', () => {
