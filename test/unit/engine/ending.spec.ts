@@ -143,6 +143,17 @@ describe('the calls in flight', () => {
     expect(order).toEqual(['second', 'idle']);
   });
 
+  it('are told as closed, not as reset, whose connection a shutdown closes', async () => {
+    const arrivals = new EventEmitter();
+    const arrival = once(arrivals, 'arrival');
+    const { axios, inFlight, agent } = await setUp({ listener: () => arrivals.emit('arrival') });
+    const hangs = errorOf(axios.get('/a'));
+    await arrival;
+    expect(inFlight.close()).toBe(1);
+    agent.destroy();
+    expect(await hangs).toMatchObject({ kind: 'closed', code: 'connection_closed' });
+  });
+
   it('that a shutdown ends get an error each, and so do those that come later', async () => {
     const waits = new EventEmitter();
     const { axios, inFlight } = await setUp({
