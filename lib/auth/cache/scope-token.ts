@@ -122,10 +122,9 @@ export class ScopeToken {
     this.#admit(wait);
     const living = this.#living();
     if (living && living.token.accessToken !== refused) return living.token;
-    if (!this.#request) {
-      if (!this.#forced.take(this.#tools.io.clock.monotonic())) return undefined;
-      this.drop(refused);
-    }
+    if (!this.#request && !this.#forced.take(this.#tools.io.clock.monotonic())) return undefined;
+    // Of many callers at once, the first one.
+    if (living || this.#dropped !== refused) this.drop(refused);
     const { token } = await this.#join(wait);
     return token.accessToken === refused ? undefined : token;
   }

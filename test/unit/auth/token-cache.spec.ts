@@ -769,6 +769,8 @@ describe('forced refresh', () => {
       await clock.advance(40_500);
       cache.use('api');
       const forced = cache.replace('api', `token-${round}`);
+      // Nobody is given the refused one meanwhile.
+      expect(cache.use('api')).toBeUndefined();
       await settle();
       expect(source.requests).toHaveLength(round + 1);
       source.last.grant(60);
