@@ -64,7 +64,8 @@ export async function makeFolder(path: string, mode?: number): Promise<void> {
   try {
     await make();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    // A root has none above it: a drive that is not there.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || dirname(path) === path) throw error;
     await makeFolder(dirname(path), mode);
     await make();
   }

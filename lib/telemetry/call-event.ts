@@ -10,7 +10,7 @@ export interface ServiceCallEvent {
   method: string;
   /** The path without ids: with its names (`pathParams`), or its first part and its version. */
   route: string;
-  /** Of the last answer; absent without an answer. */
+  /** Of the answer that it ended with; absent if it ended without one. */
   status?: number;
   /** 0 if nothing was sent, because there was no token. */
   attempts: number;
