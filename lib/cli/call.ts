@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createService, systemIo } from '../engine/create-service.js';
-import { cleanText, describeFault, holdsSecret, type ServiceError, whatHappened } from '../errors/index.js';
+import { cleanText, describeError, describeFault, holdsSecret, type ServiceError } from '../errors/index.js';
 import { parseJson } from '../exchange/decode.js';
 import { type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { SILENT } from '../exchange/io.js';
@@ -61,8 +61,9 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   const { options, identity, faults } = await readHostConfiguration(variables, name);
   if (faults.length > 0 || !options || !identity) {
     const found = faults.map((fault) => `  - ${describeFault(fault)}\n`).join('');
-    io.err(`Nothing was sent. Read from ${variables.sources}:\n${found}`);
-    io.err('npx nestjs-service doctor --offline says more.\n');
+    io.err(
+      `Nothing was sent. Read from ${variables.sources}:\n${found}npx nestjs-service doctor --offline says more.\n`,
+    );
     return EXIT.failed;
   }
   const { environment, authentication, addresses, http } = options;
@@ -77,6 +78,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     // A token request has its credentials in the body.
     if (authorization + appToken === '') return world.exchange(request);
     secrets.push(authorization.replace('Bearer ', ''), appToken);
+    answer = undefined; // The one before says nothing of this attempt.
     return (answer = await world.exchange(request));
   };
   const once = { ...options, http: { ...http, retries: 0, shutdownTimeout: 0 } };
@@ -87,24 +89,22 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     .catch((error: ServiceError) => error)
     .finally(() => service.close());
   if (failure?.code === 'invalid_request') throw new UsageError(failure.message);
-
   const lines = answer ? [`HTTP ${answer.status}`] : [];
   // Cookies are credentials of a session.
   const { 'set-cookie': _, ...headers } = answer?.headers ?? {};
   for (const [name, value] of Object.entries(headers))
     lines.push(`${name}: ${cleanText(String(value), secrets, 1_000)}`);
-  if (failure) lines.push(whatHappened(failure), ...(failure.hint ? [`-> ${failure.hint}`] : []));
+  if (failure) lines.push(describeError(failure));
   io.err(`${lines.join('\n')}\n\n`);
   if (answer) printBody(answer.body, secrets, io);
   return answer && answer.status < 400 ? EXIT.ok : EXIT.failed;
 }
 
 async function readBody(given: string, cwd: string) {
-  const unreadable = ({ code }: NodeJS.ErrnoException): never => {
-    throw new UsageError(`--data: the file cannot be read (${code}).`);
-  };
-  const path = given.startsWith('@') && resolve(cwd, given.slice(1));
-  const data = path ? await readFile(path, 'utf8').catch(unreadable) : given;
+  const unreadable = ({ code }: NodeJS.ErrnoException) =>
+    Promise.reject(new UsageError(`--data: the file cannot be read (${code}).`));
+  const read = async (path: string) => (await readFile(resolve(cwd, path), 'utf8')).replace(/^\uFEFF/, '');
+  const data = given.startsWith('@') ? await read(given.slice(1)).catch(unreadable) : given;
   if (parseJson(data) === undefined)
     throw new UsageError('--data is not valid JSON; for JSON in a file, give @ and its path.');
   return { data, headers: { 'content-type': 'application/json' } };

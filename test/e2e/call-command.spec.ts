@@ -112,7 +112,7 @@ describe('nestjs-service call', () => {
     const { code, printed, complained } = await call(['GET', '/banks/v1']);
     expect({ code, printed }).toEqual({ code: 1, printed: '{"message":"down"}' });
     expect(complained).toMatch(
-      /: GET "\/banks\/v1"\nHTTP 503\ncontent-type: .*\n[^]*\nGET \/banks\/v1: HTTP 503 \("down"\)\.\n-> The service is .*\n\n$/,
+      /: GET "\/banks\/v1"\nHTTP 503\ncontent-type: .*\n[^]*\napi_error: GET \/banks\/v1: HTTP 503 \("down"\)[^\n]*\. The service is .*\n\n$/,
     );
     expect(simulator.apiRequests).toHaveLength(1);
   });
@@ -132,7 +132,21 @@ describe('nestjs-service call', () => {
     const env = simulator.env({ authentication: 'oauth' });
     const { code, complained } = await call(['GET', '/banks/v1'], { env });
     expect(code).toBe(1);
-    expect(complained).toMatch(/\nHTTP 401\n[^]*\nThe token endpoint refuses .*HTTP 401, .*\n-> .*\n\n$/);
+    expect(complained).toMatch(
+      /\nHTTP 401\n[^]*\ntoken_refused: The token endpoint refuses .*HTTP 401, .*\n\n$/,
+    );
+  });
+
+  it('has no answer where the attempt after a 401 is lost, and says that it may have been carried out', async () => {
+    const path = '/consents/v1/c-1';
+    simulator.fail({ path, fault: { status: 401 } });
+    simulator.fail({ path, fault: 'reset' });
+    const env = simulator.env({ environment: 'sandbox', authentication: 'oauth' });
+    const { code, printed, complained } = await call(['DELETE', path, '--yes'], { env });
+    expect({ code, printed }).toEqual({ code: 1, printed: '' });
+    expect(simulator.apiRequests.map(({ method }) => method)).toEqual(['DELETE', 'DELETE']);
+    expect(complained).not.toContain('HTTP 401');
+    expect(complained).toMatch(/connection_reset: .*; it may have been carried out/);
   });
 
   it('has no body of HEAD', async () => {
@@ -145,7 +159,8 @@ describe('nestjs-service call', () => {
   it('sends what --data holds, byte for byte, in production with --yes alone', async () => {
     const body = '{ "app_user_id":  "ü" }';
     const inFile = '{ "app_user_id":  "ö" }';
-    await writeFile(join(folder, 'customer.json'), inFile);
+    // Some editors begin a file with a byte order mark.
+    await writeFile(join(folder, 'customer.json'), `\uFEFF${inFile}`);
     for (const [data, sent] of [
       [body, body],
       ['@customer.json', inFile],
@@ -271,7 +286,7 @@ describe('nestjs-service call', () => {
     const env = { ...simulator.env(), SERVICE_BASE_URL: `https://127.0.0.1:${await deadPort()}` };
     const { code, printed, complained } = await call(['GET', '/banks/v1'], { env });
     expect({ code, printed }).toEqual({ code: 1, printed: '' });
-    expect(complained).toMatch(/refused \(ECONNREFUSED\)[^]*\n-> Check host and port of urls\.baseUrl/);
+    expect(complained).toMatch(/refused \(ECONNREFUSED\).*\. Check host and port of urls\.baseUrl/);
     expect(complained).not.toContain('HTTP ');
   });
 
