@@ -10,7 +10,7 @@ import { type PlayedCall } from './played-call.js';
 import { wrongRequest } from './wire.js';
 import { World } from './world.js';
 
-const CALLS_PER_HISTORY = 1_000;
+const CALLS_PER_HISTORY = 500;
 
 /** How many calls there were, by what they ended with. */
 type Tally = Map<string, number>;
