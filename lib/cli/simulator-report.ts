@@ -34,8 +34,9 @@ export function describeSimulator(
     ...['--cacert', files.chain, '--cert', files.certificate, '--key', files.privateKey],
     ...['-H', `service-app-token: ${appToken}`, `${urls.baseUrl}/banks/v1`],
   ];
-  const named = name === undefined ? [] : ['--name', name];
-  const doctor = ['npx', 'nestjs-service', 'doctor', ...named, '--env-file', files.env];
+  const configured = [...(name === undefined ? [] : ['--name', name]), '--env-file', files.env];
+  const doctor = ['npx', 'nestjs-service', 'doctor', ...configured];
+  const call = ['npx', 'nestjs-service', 'call', 'GET', '/banks/v1', ...configured];
   const start = ['npx', 'nest', 'start', '--env-file', files.env];
   return [
     'The simulated service listens. Ctrl+C ends it.',
@@ -49,7 +50,7 @@ export function describeSimulator(
     name === undefined
       ? 'Try it:'
       : `Try it, with ServiceModule.forRoot({ name: '${name}' }) in the application:`,
-    ...[curl, doctor, start].map((command) => `  ${command.map(shellQuoted).join(' ')}`),
+    ...[curl, doctor, call, start].map((command) => `  ${command.map(shellQuoted).join(' ')}`),
     '',
     'Requests:',
     '',

@@ -210,8 +210,10 @@ describe('nestjs-service simulator', () => {
     const variables = await written('named');
     expect(Object.keys(variables).filter((name) => !name.startsWith('SERVICE_KSA_NORTH_'))).toEqual([]);
     expect(printed()).toMatch(/^ {2}SERVICE_KSA_NORTH_SANDBOX_MTLS_URL {2}https:/m);
-    const doctor = `npx nestjs-service doctor --name ksa-north --env-file '${join(folder, 'named/.env')}'`;
-    expect(printed()).toContain(`  ${doctor}\n`);
+    for (const command of ['doctor', 'call GET /banks/v1']) {
+      const env = join(folder, 'named/.env');
+      expect(printed()).toContain(`  npx nestjs-service ${command} --name ksa-north --env-file '${env}'\n`);
+    }
     expect(printed()).toContain(
       "\nTry it, with ServiceModule.forRoot({ name: 'ksa-north' }) in the application:\n",
     );
