@@ -528,7 +528,7 @@ describe('Client certificates on a simulator', () => {
     ],
     [
       'not yet valid',
-      { notBefore: new Date(Date.now() + 60_000) },
+      { notBefore: new Date(Date.now() + 86_400_000) },
       /^ERR_SSL_SSL(V3|\/TLS)_ALERT_BAD_CERTIFICATE$/,
       'bad_certificate',
     ],

@@ -388,7 +388,7 @@ describe('The client secret is replaced while calls run', () => {
     await banks.list();
     simulator.revokeTokens();
     simulator.clearRequests();
-    const errors = await Promise.all(Array.from({ length: 500 }, () => rejection(banks.list())));
+    const errors = await Promise.all(Array.from({ length: 100 }, () => rejection(banks.list())));
     const tokenErrors = errors.filter((error) => error instanceof ServiceTokenError);
     expect(tokenErrors.length).toBeGreaterThan(0);
     for (const error of tokenErrors) {

@@ -272,7 +272,7 @@ describe('the end of a module', () => {
     });
 
     it('is at once where the time is 0, and not that of another module of the application', async () => {
-      const other = await startSimulator();
+      await using other = await startSimulator();
       const ofOther = other.moduleOptions({ environment: 'sandbox', authentication: 'app-token' });
       const named = ServiceModule.forRoot({ ...ofOther, name: 'ksa', http: { shutdownTimeout: NEVER } });
       const { banks } = await listen({ shutdownTimeout: 0 }, named);
@@ -289,7 +289,6 @@ describe('the end of a module', () => {
       resolve();
       expect(await answer).toBe('done');
       await closed;
-      await other.stop();
     });
 
     it('ends a call that waits for its proxy', async () => {

@@ -116,7 +116,6 @@ describe('tokens shared over Redis', () => {
     const [key] = await stored(1);
     const entry = (await clients[0].get(key)) ?? '';
     for (const wrong of ['{', entry.slice(0, -9)]) {
-      expect(wrong).not.toBe(entry);
       await clients[0].set(key, wrong);
       simulator.clearRequests();
       await (await start()).banks.list();
