@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -10,7 +10,6 @@ import {
   LinkSdkService,
   ServiceApiError,
   type ServiceHttpOptions,
-  ServiceModule,
   type ServiceModuleOptions,
 } from 'nestjs-service';
 import { type ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
@@ -22,7 +21,6 @@ import { startNginx } from '../helpers/nginx.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { readDocument } from '../helpers/readme.js';
 import { startSimulator } from '../helpers/simulators.js';
-import { type Platform, startHost } from '../helpers/start-host.js';
 import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
 
 /** What hangs first and answers then, over real TLS. The cases only wait: they run beside each other. */
@@ -190,49 +188,6 @@ describe('an attempt that hangs', () => {
       await auth.getApiToken();
       expect(relay.connections).toBe(2);
       expect(simulator.tokenRequests).toHaveLength(1);
-    },
-  );
-});
-
-describe('inbound requests that a shutdown ends', () => {
-  let simulator: ServiceSimulator;
-  afterEach(() => simulator.stop());
-
-  it.each<Platform>(['express', 'fastify'])(
-    '503, and 502 with the doubt where a change was sent (%s)',
-    async (platform) => {
-      simulator = await startSimulator();
-      const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
-      const http = { timeout: 600_000, shutdownTimeout: 50 };
-      const host = await startHost(ServiceModule.forRoot({ ...options, http }), platform);
-      simulator.fail({ path: /banks|customers/, times: 9, fault: 'hang' });
-      simulator.fail({ when: ({ form }) => form?.scope === 'customer.c-1', times: 9, fault: 'hang' });
-      const session = { customer_id: 'c-1', permissions: ['identity'] };
-      const answers = [
-        host.request('GET', '/banks'),
-        host.request('POST', '/link-session', session),
-        host.request('POST', '/customers', { app_user_id: 'u-1' }),
-      ];
-      for (const path of [/^\/banks/, /^\/customers/])
-        await simulator.waitForRequest((request) => path.test(request.path));
-      await simulator.waitForRequest(({ form }) => form?.scope === 'customer.c-1');
-      await host.close();
-      const [list, connect, create] = await Promise.all(answers);
-      for (const { headers } of [list, connect, create]) {
-        expect([headers.get('connection'), headers.get('retry-after')]).toEqual(['close', null]);
-      }
-      const unavailable = 'The service cannot be reached at the moment.';
-      for (const { status, body } of [list, connect]) {
-        expect(status).toBe(503);
-        expect(body).toEqual({ statusCode: 503, message: unavailable, code: 'connection_closed' });
-      }
-      expect(create.status).toBe(502);
-      expect(create.body).toEqual({
-        statusCode: 502,
-        message:
-          'The service failed to answer this call. The request may have been carried out all the same.',
-        code: 'connection_closed',
-      });
     },
   );
 });

@@ -33,7 +33,7 @@ import { simulatorsOfBlock } from '../helpers/simulators.js';
 import { startCommand } from '../helpers/source-process.js';
 import { modulesOfBlock, rejection } from '../helpers/start-module.js';
 import { TimerCount } from '../helpers/timer-count.js';
-import { mtlsServer, type MtlsServerOptions } from '../unit/tls/mtls-server.js';
+import { mtlsServer, type MtlsServerOptions } from '../helpers/mtls-server.js';
 
 const DAY_MS = 86_400_000;
 const LIMITS = { stepMs: 10_000, totalMs: 20_000 };

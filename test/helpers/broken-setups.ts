@@ -8,7 +8,7 @@ import {
 import { createAuthority } from './certificates.js';
 import { deadPort, httpServer, rawServer } from './loopback.js';
 import { startSimulator } from './simulators.js';
-import { mtlsServer } from '../unit/tls/mtls-server.js';
+import { mtlsServer } from './mtls-server.js';
 
 type Variables = Record<string, string>;
 

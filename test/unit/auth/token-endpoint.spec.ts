@@ -17,7 +17,7 @@ import { exchange } from '../../../lib/exchange/exchange.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { silentAddress } from '../../helpers/silent-address.js';
-import { mtlsServer } from '../tls/mtls-server.js';
+import { mtlsServer } from '../../helpers/mtls-server.js';
 import { type ArrivedRequest, granted, type ServerAnswer, tokenServer } from './token-server.js';
 
 const CLIENT_ID = '7d9f3c1e-0000-4000-8000-000000000001';

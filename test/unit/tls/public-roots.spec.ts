@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import * as tls from 'node:tls';
 import { promisify } from 'node:util';
 import { createAuthority, type Authority } from '../../helpers/certificates.js';
-import { mtlsServer, type MtlsServer } from './mtls-server.js';
+import { mtlsServer, type MtlsServer } from '../../helpers/mtls-server.js';
 
 /** Makes the contexts twice, as a rotation does, and connects with those of the token endpoint, then of the API, to each port. */
 const PROGRAM = `

@@ -3,7 +3,7 @@ import { type Agent, type IncomingMessage, type RequestOptions, type ServerRespo
 import * as https from 'node:https';
 import { type AddressInfo, type Socket } from 'node:net';
 import { type PeerCertificate, type TLSSocket } from 'node:tls';
-import { type Authority } from '../../helpers/certificates.js';
+import { type Authority } from './certificates.js';
 
 export interface MtlsServer {
   port: number;
