@@ -33,10 +33,6 @@ export interface Fence {
   file?: string;
 }
 
-export function readReadme(): Promise<{ text: string; fences: Fence[] }> {
-  return readDocument('README.md');
-}
-
 /** A Markdown file of the project, by its path from the top, with its fenced blocks. */
 export async function readDocument(path: string): Promise<{ text: string; fences: Fence[] }> {
   const text = await readFile(join(ROOT, path), 'utf8');
