@@ -1,5 +1,4 @@
 import { type WaitOptions } from '../auth/access-token.js';
-import { type Credentials } from '../auth/authenticator.js';
 import { certificateRefusal, reloadRefused } from '../exchange/certificate-refusal.js';
 import {
   CallCancelled,
@@ -159,19 +158,15 @@ export class CallRunner {
 
   /** Bearer or certificate. */
   async #replace(call: Call, outcome: Outcome): Promise<boolean> {
-    const credentials = outcome.response?.status === 401 ? await this.#replaceToken(call) : undefined;
-    if (credentials) {
-      call.authenticate(credentials);
-      return true;
-    }
+    if (outcome.response?.status === 401 && (await this.#replaceToken(call))) return true;
     if (call.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
     return (call.hasOtherCertificate = await this.#reload(call));
   }
 
-  async #replaceToken(call: Call): Promise<Credentials | undefined> {
-    if (call.triedToken) return undefined;
+  async #replaceToken(call: Call): Promise<boolean> {
+    if (call.triedToken) return false;
     call.triedToken = true;
-    return this.#authenticator.replace(call.credentials, waitOf(call));
+    return (await this.#authenticator.replace(call.credentials, waitOf(call))) !== undefined;
   }
 
   /** Reads the identity again, for as long as the call may take. */
