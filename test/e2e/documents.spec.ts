@@ -75,6 +75,7 @@ import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startSimulator } from '../helpers/simulators.js';
 import { startSource } from '../helpers/source-process.js';
 import { rejection, startModule } from '../helpers/start-module.js';
+import { until } from '../helpers/until.js';
 
 const GUIDE_NAMES = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
 const DOCUMENTS = ['README.md', ...GUIDE_NAMES.map((name) => `docs/${name}`)];
@@ -722,7 +723,7 @@ describe('docs/tokens.md', () => {
     );
     expect(await banksOf(simulator.moduleOptions({ environment: 'sandbox' }))).toHaveLength(10);
     await expect(banksOf({})).rejects.toBeInstanceOf(ServiceConfigurationError);
-    while (simulator.openConnections > 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => simulator.openConnections === 0);
   });
 });
 

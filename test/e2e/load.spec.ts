@@ -6,6 +6,7 @@ import { playHistories } from '../helpers/histories/histories.js';
 import { onlyInSoak, scaled } from '../helpers/in-soak.js';
 import { startSimulator } from '../helpers/simulators.js';
 import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
+import { until } from '../helpers/until.js';
 
 const LIMIT_MS = 600_000;
 /** So long that no call ends by it on a slow machine: a call that fails then, fails by its fault. */
@@ -32,7 +33,7 @@ describe('many calls', () => {
   afterEach(async () => {
     await api?.module.close();
     // It takes some time until the end of a connection arrives.
-    while (simulator.openConnections > 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => simulator.openConnections === 0);
     simulator.clearFaults();
     simulator.clearRequests();
   });

@@ -19,6 +19,7 @@ import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startSimulator } from '../helpers/simulators.js';
 import { rejection, startModule, type StartedModule } from '../helpers/start-module.js';
 import { steadyLoad, type SteadyLoad } from '../helpers/steady-load.js';
+import { until } from '../helpers/until.js';
 
 // The soak run takes long, and a busy machine longer.
 jest.setTimeout(soakOr(600_000, 60_000));
@@ -82,7 +83,7 @@ const answers = () =>
 async function revoke(certificate: IssuedCertificate): Promise<void> {
   simulator.revokeCertificate(certificate);
   simulator.dropConnections();
-  while (simulator.openConnections > 0) await sleep(10);
+  await until(() => simulator.openConnections === 0);
 }
 
 describe('Certificate and key are replaced while calls run', () => {

@@ -8,7 +8,6 @@ import { type IncomingMessage, type Server, type ServerResponse } from 'node:htt
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   BanksService,
   CustomersService,
@@ -32,6 +31,7 @@ import { startSimulator } from '../helpers/simulators.js';
 import { type Platform, startHost } from '../helpers/start-host.js';
 import { rejection, startModule } from '../helpers/start-module.js';
 import { TimerCount } from '../helpers/timer-count.js';
+import { until } from '../helpers/until.js';
 
 const NEVER = 600_000;
 
@@ -39,10 +39,6 @@ function gate(): { promise: Promise<void>; resolve: () => void } {
   let resolve = (): void => undefined;
   const promise = new Promise<void>((done) => (resolve = done));
   return { promise, resolve };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await delay(5);
 }
 
 /** What Nest calls on a shutdown. Nest 11 does it again for each close() and signal, while the first still runs. */

@@ -10,16 +10,12 @@ import { startClusterNode } from '../helpers/redis-topologies.js';
 import { type RedisServer, startRedis } from '../helpers/redis.js';
 import { startSimulator } from '../helpers/simulators.js';
 import { type StartedModule, startModule } from '../helpers/start-module.js';
+import { until } from '../helpers/until.js';
 
 type Client = RedisTokenStoreOptions['client'];
 
 const program = findPeer('redis-server');
 const redisIt = itWith(program, 'tokens shared over a real Redis');
-
-/** Until what is asked for is so. */
-async function until(is: () => unknown): Promise<void> {
-  while (!(await is())) await new Promise((resolve) => setTimeout(resolve, 5));
-}
 
 /** Processes that share a store, each with a connection of its own. */
 describe('tokens shared over Redis', () => {

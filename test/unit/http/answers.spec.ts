@@ -33,7 +33,17 @@ import { rawServer } from '../../helpers/loopback.js';
 import { startProcess } from '../../helpers/sample-process.js';
 import { everyForm } from '../../helpers/secret-scan.js';
 import { REGISTER } from '../../helpers/source-process.js';
-import { afterwards, APP_TOKEN, BEARER, clientOf, errorOf, everything, failing, setUp } from './setup.js';
+import {
+  afterwards,
+  APP_TOKEN,
+  BEARER,
+  clientOf,
+  errorOf,
+  everything,
+  failing,
+  firstAnswered,
+  setUp,
+} from './setup.js';
 
 const NOT_SHOWN = /^\[not shown: /;
 const HTML = { 'content-type': 'text/html' };
@@ -399,12 +409,8 @@ describe('a refusal of our credentials or certificate', () => {
     ['POST', 408, {}, '', 1],
   ])('%s answered %d with %j and %s: %d attempts where they are renewed', async (...row) => {
     const [method, status, headers, page, attempts] = row;
-    let left = 1;
     const { axios, arrived } = await setUp({
-      listener: (_, response) => {
-        if (left-- > 0) response.writeHead(status, headers).end(page);
-        else response.end('{"ok":true}');
-      },
+      listener: firstAnswered(status, headers, page),
       renewed: { Authorization: 'Bearer new' },
       identity: { reloadAfterRefusal: async () => true },
       retries: 0,

@@ -21,7 +21,7 @@ import {
 import { type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { nextTurn } from '../../../lib/time/immediate.js';
 import { deadPort } from '../../helpers/loopback.js';
-import { BEARER, errorOf, failing, setUp, type Setup } from './setup.js';
+import { BEARER, errorOf, failing, firstAnswered, setUp, type Setup } from './setup.js';
 
 /** The calls that the policy tells apart. */
 const CALLS = {
@@ -312,12 +312,8 @@ describe('attempts of one call', () => {
       [400, page],
     ] as const) {
       const tokens = ['first', 'second'];
-      let left = 1;
       const { axios, arrived } = await setUp({
-        listener: (_, response) => {
-          if (left-- > 0) response.writeHead(status, HTML).end(text);
-          else response.end('{}');
-        },
+        listener: firstAnswered(status, HTML, text),
         identity: { certificate: undefined, reloadAfterRefusal: async () => true },
         credentialsNow: () => ({ Authorization: `Bearer ${tokens.shift()}` }),
       });
@@ -517,12 +513,8 @@ describe('a POST with a key', () => {
     'is replayed with other credentials after a page with %d; without a key it is not, as it may have been done',
     async (status) => {
       const replayed = async (options: object) => {
-        let left = 1;
         const { axios, arrived } = await keyed({
-          listener: (_, response) => {
-            if (left-- > 0) response.writeHead(status, HTML).end(DENIED);
-            else response.end('{"ok":true}');
-          },
+          listener: firstAnswered(status, HTML, DENIED),
           renewed: { Authorization: 'Bearer new' },
           identity: { reloadAfterRefusal: async () => true },
           retries: 0,

@@ -147,6 +147,20 @@ export async function setUp(setup: Setup = {}) {
   return { axios, arrived, inFlight, renewals, server, agent };
 }
 
+/** Answers the first request so, then with success. */
+export const firstAnswered = (
+  status: number,
+  headers: Record<string, string>,
+  body: string,
+): RequestListener => {
+  let isFirst = true;
+  return (_, response) => {
+    if (isFirst) response.writeHead(status, headers).end(body);
+    else response.end('{"ok":true}');
+    isFirst = false;
+  };
+};
+
 /** Answers with these statuses, then with success. */
 export const failing = (...statuses: number[]): RequestListener => {
   const left = [...statuses];
