@@ -7,7 +7,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { readdir, rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bunChecks } from './bun.mjs';
 import { bundleChecks } from './bundle.mjs';
 import { consumerChecks, vitestChecks } from './consumer.mjs';
 import { gettingStartedChecks } from './getting-started.mjs';
@@ -26,7 +25,6 @@ const consumers = [
   'getting-started-12',
   'bundle-nest12',
   'pnpm-nest12',
-  'bun-nest12',
   'recipes-nest12',
 ];
 
@@ -71,7 +69,6 @@ function checksOf(name, nodes) {
   const kinds = {
     vitest: vitestChecks,
     getting: gettingStartedChecks,
-    bun: bunChecks,
     bundle: bundleChecks,
     pnpm: pnpmChecks,
     recipes: recipesChecks,
