@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { type AxiosHeaderValue, type AxiosRequestHeaders, type InternalAxiosRequestConfig } from 'axios';
+import { type InternalAxiosRequestConfig } from 'axios';
+import { type Credentials } from '../auth/authenticator.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { cleanText, ServiceRequestError, type CertificateSummary } from '../errors/index.js';
 import { checkSignal } from '../exchange/call-limits.js';
-import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
-import { CallCancelled, EXCHANGE_HEADERS, type ExchangeResponse } from '../exchange/exchange.types.js';
+import { CallCancelled, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { harmless } from '../telemetry/harmless.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
+import { takeHeaders } from './call-headers.js';
 import { routeOf } from './path-template.js';
-import { type Credentials } from '../auth/authenticator.js';
 
 /** How its caller may end a call: by signal, or by axios's older cancel token, which HttpService's Observables use. */
 export type CallerSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>;
@@ -184,44 +184,6 @@ export class Call {
 function madeId(make: () => unknown): string | undefined {
   const id = harmless(make);
   return typeof id === 'string' && USABLE_ID.test(id) ? id : undefined;
-}
-
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
-// RFC 9110, 9.1: a method is a token.
-const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
-
-/** In capitals. Throws ServiceRequestError. */
-export function toMethod(given: unknown = 'get'): string {
-  const method = typeof given === 'string' ? given.toUpperCase() : '';
-  if (METHOD.test(method) && method !== 'CONNECT' && method !== 'TRACE') return method;
-  throw ServiceRequestError.of('method', 'cannot be sent');
-}
-
-/** Copies headers in lower case. A host may pass on its own caller's: we ask for encodings that we know, and for whole JSON. */
-function takeHeaders(
-  headers: Record<string, string>,
-  given: AxiosRequestHeaders,
-  readsJson: boolean,
-  appTokenHeader: string,
-): void {
-  headers.accept = readsJson ? 'application/json' : '*/*';
-  headers['accept-encoding'] = ACCEPTED_ENCODINGS;
-  for (const name of Object.keys(given)) {
-    const key = name.toLowerCase();
-    const value = given[name] as AxiosHeaderValue | undefined;
-    if (value === null || value === undefined || value === false || EXCHANGE_HEADERS.has(key)) continue;
-    if (key === 'authorization' || key === appTokenHeader) continue;
-    if (key === 'accept-encoding' || (key === 'range' && readsJson)) continue;
-    const text = Array.isArray(value) ? value.join(', ') : String(value);
-    if (!HEADER_NAME.test(key))
-      throw ServiceRequestError.of('a header', 'has a name that no header can have');
-    if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
-      throw ServiceRequestError.of(`header ${key}`, 'holds a character no header can hold');
-    }
-    headers[key] = text;
-  }
-  // A range of compressed bytes cannot be decoded (RFC 9110, 14.2).
-  if (headers.range !== undefined) headers['accept-encoding'] = 'identity';
 }
 
 /** The correlation id of a call, for an error. It may be the caller's own. */

@@ -4,7 +4,7 @@ import { ServiceRequestError } from '../errors/index.js';
 import { checkTimeout, MAX_RESPONSE_BYTES } from '../exchange/call-limits.js';
 import { AllowedUrls } from './allowed-urls.js';
 import { notEncoded, prepareBody } from './body.js';
-import { Call, toMethod } from './call.js';
+import { Call } from './call.js';
 import { checkKey, checkResponseType, checkWhole, type HttpCallOptions } from './call-options.js';
 import { type ClientContext } from './client-context.js';
 import { fillPath } from './path-template.js';
@@ -16,6 +16,9 @@ const CALL = Symbol('call');
 type Config = InternalAxiosRequestConfig &
   Pick<HttpCallOptions, 'pathParams' | 'readOnly' | 'idempotencyKey'> &
   Pick<HttpCallOptions, 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & { [CALL]?: Call };
+
+// RFC 9110, 9.1: a method is a token.
+const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
 
 const OTHER_ADAPTER =
   "is not the module's, which alone has the certificate and the credentials: in tests use stubService, or nock";
@@ -67,6 +70,13 @@ export function preparedCall(config: Config): Call {
   if (!call) throw ServiceRequestError.ofCode('call', NOT_PREPARED);
   config[CALL] = undefined;
   return call;
+}
+
+/** In capitals. Throws ServiceRequestError. */
+function toMethod(given: unknown = 'get'): string {
+  const method = typeof given === 'string' ? given.toUpperCase() : '';
+  if (METHOD.test(method) && method !== 'CONNECT' && method !== 'TRACE') return method;
+  throw ServiceRequestError.of('method', 'cannot be sent');
 }
 
 /** The address that axios would call. */

@@ -86,7 +86,7 @@ export class SharedStore implements TokenSource {
         (lock === 'none' && (this.#store.works || isAwaited() || passed >= PATIENCE))
       ) {
         const left = { ...context, timeoutMs: timeoutMs - passed };
-        return this.#ask(entry, typeof lock === 'function' ? lock : 'none', left, scope, passed);
+        return this.#ask(entry, typeof lock === 'function' ? lock : 'none', left, passed);
       }
       if (sign !== undefined && sign !== seen) [seen, quietSince] = [sign, now];
       // Of several that do so, the last one asks: the others see its sign.
@@ -106,7 +106,6 @@ export class SharedStore implements TokenSource {
     entry: StoredToken,
     lock: Release | 'none',
     context: TokenRequestContext,
-    scope: string,
     waitedMs: number,
   ): Promise<TokenGrant> {
     const { clock } = this.#io;
@@ -122,11 +121,11 @@ export class SharedStore implements TokenSource {
       signal.throwIfAborted();
       if (found) return found;
       const begun = clock.monotonic();
-      const grant = await this.#source.request(scope, {
+      const grant = await this.#source.request(entry.scope, {
         ...context,
         timeoutMs: Math.max(timeoutMs - LAST_LOOK, timeoutMs / 2),
       });
-      written = this.#write(scope, grant, clock.now() - (clock.monotonic() - begun));
+      written = this.#write(entry.scope, grant, clock.now() - (clock.monotonic() - begun));
       // A wait for the lock does not make the token older.
       return { ...grant, requestedAt: begun };
     } catch (error) {

@@ -57,11 +57,13 @@ export class StoredToken {
   /** Has an id of the last request for it. */
   readonly signKey: string;
   readonly #keys: StoreKeys;
-  readonly #scope: string;
 
-  constructor(keys: StoreKeys, scope: string, { tokenUrl, clientId, fingerprint256 }: TokenOwner) {
+  constructor(
+    keys: StoreKeys,
+    readonly scope: string,
+    { tokenUrl, clientId, fingerprint256 }: TokenOwner,
+  ) {
     this.#keys = keys;
-    this.#scope = scope;
     const parts = JSON.stringify([tokenUrl, clientId, scope, fingerprint256 ?? null]);
     // In braces: Redis Cluster keeps all keys with this hash together.
     this.key = `token:${FORMAT}:{${createHmac('sha256', keys.names).update(parts).digest('base64url')}}`;
@@ -88,7 +90,7 @@ export class StoredToken {
    */
   read(value: string | undefined, now: number): TokenGrant | undefined {
     const contents = this.#open(value);
-    if (contents?.scope !== this.#scope) return undefined;
+    if (contents?.scope !== this.scope) return undefined;
     const { scope, accessToken, issuedAt, lifetimeS } = contents;
     const ageMs = Math.max(0, now - issuedAt);
     // One without a life is still in the store, so its second is not over.
