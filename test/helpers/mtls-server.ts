@@ -97,12 +97,3 @@ export function call(
     request.on('error', reject).end();
   });
 }
-
-/** Waits for what must come; fails the test when it does not come within four seconds. */
-export async function until(condition: () => boolean): Promise<void> {
-  const end = performance.now() + 4_000;
-  while (!condition()) {
-    if (performance.now() > end) throw new Error('It did not come to that within 4 s');
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}

@@ -1,4 +1,10 @@
-/** Waits until what is asked for is so; Jest's limit ends it if that never comes. */
+const LIMIT_MS = 20_000;
+
+/** Waits for what must come; fails the test if it does not come within 20 seconds. */
 export async function until(is: () => unknown): Promise<void> {
-  while (!(await is())) await new Promise((resolve) => setTimeout(resolve, 5));
+  const end = performance.now() + LIMIT_MS;
+  while (!(await is())) {
+    if (performance.now() > end) throw new Error(`It did not come to that within ${LIMIT_MS / 1000} s`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }

@@ -20,13 +20,8 @@ import { FakeClock } from '../../helpers/fake-clock.js';
 import { freePort } from '../../helpers/loopback.js';
 import { nodeProcess } from '../../helpers/node-process.js';
 import { silentAddress } from '../../helpers/silent-address.js';
-import {
-  call,
-  mtlsServer,
-  until,
-  type MtlsServer,
-  type MtlsServerOptions,
-} from '../../helpers/mtls-server.js';
+import { call, mtlsServer, type MtlsServer, type MtlsServerOptions } from '../../helpers/mtls-server.js';
+import { until } from '../../helpers/until.js';
 import { loadIdentity, tlsSettings } from './tls-settings.js';
 
 let authority: Authority;

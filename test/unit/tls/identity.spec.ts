@@ -19,13 +19,8 @@ import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helper
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
 import { rawServer } from '../../helpers/loopback.js';
-import {
-  call,
-  mtlsServer,
-  until,
-  type MtlsServer,
-  type MtlsServerOptions,
-} from '../../helpers/mtls-server.js';
+import { call, mtlsServer, type MtlsServer, type MtlsServerOptions } from '../../helpers/mtls-server.js';
+import { until } from '../../helpers/until.js';
 import { locate, tlsSettings } from './tls-settings.js';
 
 const DAY_MS = 86_400_000;

@@ -11,13 +11,8 @@ import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
 import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { standStill } from '../../helpers/stand-still.js';
-import {
-  call,
-  mtlsServer,
-  until,
-  type MtlsServer,
-  type MtlsServerOptions,
-} from '../../helpers/mtls-server.js';
+import { call, mtlsServer, type MtlsServer, type MtlsServerOptions } from '../../helpers/mtls-server.js';
+import { until } from '../../helpers/until.js';
 import { loadIdentity, tlsSettings } from './tls-settings.js';
 
 let authority: Authority;
