@@ -7,6 +7,14 @@ export interface ApiErrorBody {
   message?: string;
 }
 
+/** What front ends act on. Any other status may be text. */
+const NAME = /^[A-Z][A-Z0-9_]{1,63}$/;
+
+/** The service's name of the case, such as `CUSTOMER_ALREADY_EXISTS`; undefined if the body's status is none. */
+export function caseOf({ status }: ApiErrorBody = {}): string | undefined {
+  return typeof status === 'string' && NAME.test(status) ? status : undefined;
+}
+
 /** What the service answered, without credentials of this module; it may hold personal data. */
 export interface ApiErrorResponse {
   readonly status: number;

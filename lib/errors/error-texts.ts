@@ -1,4 +1,4 @@
-import { type ServiceApiError } from './api.error.js';
+import { caseOf, type ServiceApiError } from './api.error.js';
 import { type ServiceError, type Explanation, type Remedy } from './service.error.js';
 
 /** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
@@ -43,7 +43,8 @@ type Described = ServiceError &
 export function whatHappened(error: ServiceError): string {
   const { message, body, method, route, status }: Described = error;
   if (body?.message !== message || route === undefined) return message;
-  return `${method} ${route}: HTTP ${status} ("${message}").`;
+  const answered = [status, caseOf(body)].filter(Boolean).join(' ');
+  return `${method} ${route}: HTTP ${answered} ("${message}").`;
 }
 
 /** For the log, what an operator needs: what happened, how the service's support finds it, and what to do. */

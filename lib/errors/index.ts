@@ -20,6 +20,7 @@ export {
 } from './configuration.error.js';
 export { ServiceTokenError, type TokenErrorDetails } from './token.error.js';
 export {
+  caseOf,
   ServiceApiError,
   type ApiErrorBody,
   type ApiErrorDetails,

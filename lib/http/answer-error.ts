@@ -1,5 +1,11 @@
 import { withoutSlashes } from '../config/address.js';
-import { cleanText, ServiceApiError, ServiceConnectionError, type ApiErrorBody } from '../errors/index.js';
+import {
+  caseOf,
+  cleanText,
+  ServiceApiError,
+  ServiceConnectionError,
+  type ApiErrorBody,
+} from '../errors/index.js';
 import { parseJson } from '../exchange/decode.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { type Answer } from './answer.js';
@@ -14,16 +20,17 @@ const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
 export function answerError(answer: Answer): ServiceApiError | ServiceConnectionError {
   const { response, call, client } = answer;
   if (REDIRECTS.has(response.status)) return redirectError(answer);
-  const { message: what, hint, options } = explainAnswer(response, call, client);
   const json = parseJson(response.body.toString('utf8'));
   const body = readErrorBody(json, answer.secrets);
+  const name = caseOf(body);
+  const { message: what, hint, options } = explainAnswer(response, call, client, name);
   const meaning = body?.message && what ? `${sentence(what)} ` : '';
   return new ServiceApiError({
     ...answer.facts,
     body,
     response: answer.kept(json),
     credentialFault: isCredentialFault(response),
-    message: body?.message || `${answer.name}${what}.`,
+    message: body?.message || `${answer.name}${name ? ` ${name}` : ''}${what}.`,
     hint: hint && meaning + hint,
     options,
   });

@@ -56,7 +56,7 @@ export class CallObserver {
   #log(call: Call, what: string): void {
     const { io, options } = this.#client;
     const durationMs = Math.round(performance.now() - call.startedAt);
-    const details = options.http.logCalls ? this.#detailsOf(call) : '';
+    const details = options.http.logCalls ? this.#detailsOf(call) : this.#idOf(call, call.response);
     io.log.debug(`${this.#nameOf(call)}: ${what} after ${durationMs} ms${details}`);
   }
 

@@ -44,7 +44,7 @@ export interface HttpCallOptions extends HeaderOptions {
   paramsSerializer?: AxiosRequestConfig['paramsSerializer'];
   /**
    * The values of the names in the path: `{ order_id }` for `/orders/v1/{order_id}`. They are encoded: a slash in one does
-   * not lead to another path. Errors, logs and events then have the path with its names.
+   * not lead to another path. Errors, logs and events then have the path with its names. `{}`: the path holds no ids.
    */
   pathParams?: PathParams | undefined;
   /** The call changes nothing, whatever its method (a POST that only reads): it may be sent again like a GET. */

@@ -22,8 +22,8 @@ export class Aborted {
   constructor(readonly reason: unknown) {}
 }
 
-/** What its caller gave, and `basePath`, the path of the service's address. */
-export type GivenCall = CallerSignals & { path?: string; basePath?: string };
+/** What its caller gave, with or without `pathParams`, and `basePath`, the path of the service's address. */
+export type GivenCall = CallerSignals & { path?: string; isTemplate?: boolean; basePath?: string };
 
 const BEARER = /^Bearer /i;
 const NO_CREDENTIALS: Credentials = {};
@@ -99,8 +99,8 @@ export class Call {
   /** How messages, logs and events name its path. */
   get route(): string {
     const { pathname } = this.url;
-    const { path = pathname, basePath = '' } = this.#given;
-    return routeOf(path, pathname, basePath);
+    const { path = pathname, basePath = '', isTemplate = false } = this.#given;
+    return routeOf(path, pathname, basePath, isTemplate);
   }
 
   get leftMs(): number {

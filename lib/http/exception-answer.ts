@@ -1,5 +1,6 @@
 import { HttpException } from '@nestjs/common';
 import {
+  caseOf,
   ServiceApiError,
   ServiceCertificateError,
   ServiceConnectionError,
@@ -34,8 +35,6 @@ export interface ExceptionAnswerOptions {
 
 /** The service's failures that are the caller's own fault and make sense to them. */
 const PASSED_ON = new Set([400, 404, 409, 422]);
-/** What front ends act on. Anything else may be text. */
-const NAME = /^[A-Z][A-Z0-9_]{1,63}$/;
 const DOUBT = ' The request may have been carried out all the same.';
 const FAILED = 'The service failed to answer this call.';
 const LATE = 'The service did not answer in time.';
@@ -100,7 +99,7 @@ function fromCall(error: ServiceApiError | ServiceConnectionError, passOn: reado
 
 function fromApi(error: ServiceApiError, passOn: readonly string[]): Mapped {
   const { code, status, body, credentialFault, hint, retryAfter } = error;
-  const name = typeof body?.status === 'string' && NAME.test(body.status) ? body.status : undefined;
+  const name = caseOf(body);
   // A path that is nowhere, or a page: the address is wrong, and no caller can correct that.
   const isOurs = credentialFault || (status === 404 && hint !== undefined);
   const isNamed = (status === 403 || status === 429) && name !== undefined && passOn.includes(name);

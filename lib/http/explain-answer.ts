@@ -6,6 +6,7 @@ import { ofIssuer } from '../tls/certificate-error.js';
 import { describeCertificate } from '../tls/certificate-summary.js';
 import { type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
+import { isDuplicate } from './retry-policy.js';
 
 /** The meaning of an answer. Options in braces are named; `{credentials}` and `{certificate}` say what to check of ours. */
 interface Row {
@@ -22,11 +23,15 @@ export function isCredentialFault(response: ExchangeResponse): boolean {
   return response.status === 401 || response.status === 403 || certificateVerdict(response) === 'refused';
 }
 
-/** Explains an answer that is neither a success nor a redirect. The message follows its status. */
+/**
+ * Explains an answer that is neither a success nor a redirect. The message follows its status.
+ * @param name the service's own of the case
+ */
 export function explainAnswer(
   response: ExchangeResponse,
   { url, credentials }: Call,
   { options, identity }: ErrorClient,
+  name?: string,
 ): Explanation {
   const { authentication, addresses, describeOption } = options;
   const both = authentication === 'oauth' && Object.keys(credentials).length > 1;
@@ -37,6 +42,10 @@ export function explainAnswer(
   // `http:` is for loopback alone: what listens there does TLS.
   const isSidecar = addresses.baseUrl.startsWith('http:');
   const hint = row?.hint
+    .replace(
+      '{passOn}',
+      name ? `If ${name} is for your callers, name it in passOn of ServiceExceptionFilter. ` : '',
+    )
     .replace('{credentials}', authentication === 'oauth' ? OAUTH : appToken)
     .replace('{certificate}', isSidecar ? OF_SIDECAR : CERTIFICATE);
   const issuer = lastIssuer && certificateVerdict(response) === 'refused' ? ` ${ofIssuer(lastIssuer)}` : '';
@@ -74,7 +83,7 @@ const ROWS: readonly Row[] = [
     // Nothing tells a wrong app token from a forbidden call.
     if: ({ status }) => status === 403,
     what: ': the service does not allow this call',
-    hint: '{credentials} If that is right, check in the developer portal what the application may do.',
+    hint: '{passOn}{credentials} If that is right, check in the developer portal what the application may do.',
   },
   {
     if: isPage,
@@ -86,6 +95,11 @@ const ROWS: readonly Row[] = [
     if: ({ status }, pathname) => status === 404 && collectionAtEnd(pathname) !== undefined,
     what: ': there is no such path at this address',
     hint: 'Check the path in {address}: that of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.',
+  },
+  {
+    if: isDuplicate,
+    what: ': the same call is under way',
+    hint: '{passOn}Look for its outcome before you send it again.',
   },
   {
     if: ({ status }) => status === 429 || status >= 500,

@@ -10,12 +10,15 @@ export type PathParams = Readonly<Record<string, string | number | bigint>>;
 
 /**
  * Fills in the names before the query, each value encoded as one segment. Throws ServiceRequestError: for a name that the
- * path lacks, the fault is the code's; for a value, the caller's.
+ * path lacks, or without any values, the fault is the code's; for a value, the caller's.
  */
 export function fillPath(path: unknown, given: PathParams | null | undefined): string {
   const params = given ?? {};
   if (typeof path !== 'string') throw ServiceRequestError.of('path', 'must be a string');
   const template = templateOf(path);
+  const [named] = template.match(NAME) ?? [];
+  if (!given && named)
+    throw ServiceRequestError.ofCode('pathParams', `is missing, with a value for ${named}`);
   const unknown = Object.keys(params).find((name) => !template.includes(`{${name}}`));
   if (unknown !== undefined) {
     throw ServiceRequestError.ofCode(
@@ -29,17 +32,17 @@ export function fillPath(path: unknown, given: PathParams | null | undefined): s
 }
 
 /**
- * How messages, logs and events name a path, which may hold a customer's id: by its template, else by the resource and
- * its version.
+ * How messages, logs and events name a path: by its template, else by its first part and its version, as it may hold a
+ * customer's id.
  * @param basePath the path of the service's address, without a slash at its end: the same in all environments
  */
-export function routeOf(path: string, pathname: string, basePath: string): string {
-  if (path.includes('{')) {
+export function routeOf(path: string, pathname: string, basePath: string, isTemplate: boolean): string {
+  if (isTemplate) {
     const whole = templateOf(path);
     const below = whole.replace(ORIGIN, '');
     const template =
       below !== whole && below.startsWith(`${basePath}/`) ? below.slice(basePath.length) : below;
-    if (template.search(NAME) >= 0) return template.startsWith('/') ? template : `/${template}`;
+    return template.startsWith('/') ? template : `/${template}`;
   }
   const isBelow = pathname === basePath || pathname.startsWith(`${basePath}/`);
   return /^\/[\w.-]+(\/v\d+(?=\/|$))?/.exec(isBelow ? pathname.slice(basePath.length) : pathname)?.[0] ?? '/';

@@ -47,7 +47,7 @@ export function callPreparer(
     const isPlain = pathParams === undefined && typeof path === 'string' && !path.includes('{');
     const url = urls.resolve(addressOf(config, isPlain ? path : fillPath(path, pathParams)));
     const ownMs = timeout === undefined ? undefined : checkTimeout(timeout);
-    const given = { path, basePath, signal, cancelToken };
+    const given = { path, isTemplate: Boolean(pathParams), basePath, signal, cancelToken };
     const call = new Call(toMethod(config.method), url, ownMs ?? options.http.timeout, given);
     call.readOnly = config.readOnly === true;
     // Most calls have none of these.

@@ -289,7 +289,7 @@ describe('What documents name', () => {
       const unnamed = Object.keys(CALL_OPTIONS).filter((name) => !section('Call').includes(`\`--${name}\``));
       expect(unnamed).toEqual(['help']);
       const lines = [
-        ...section('Call').matchAll(/^npx nestjs-service call (\w+) (\S+)(?: --data '(.*)')?$/gm),
+        ...section('Call').matchAll(/^npx nestjs-service call (\w+) (\S+)(?: --yes)?(?: --data '(.*)')?$/gm),
       ];
       expect(lines.map(([, method, path]) => `${method} ${path}`)).toEqual([
         'GET /banks/v1',
@@ -679,6 +679,7 @@ describe('docs/tokens.md', () => {
     });
     expect(simulator.issuedFor(access_token)).toMatchObject({ scope: 'customer.customer-42' });
     expect((await post(session, { permissions: [] })).status).toBe(400);
+    expect((await post(session, undefined)).status).toBe(400);
     await app.close();
   });
 
@@ -945,7 +946,9 @@ describe('docs/operation.md', () => {
     const callsMs = numberOf('SHUTDOWN_TIMEOUT', deployment);
     expect(drainMs).toBeGreaterThan(0);
     expect(callsMs).toBeGreaterThan(drainMs);
-    expect(1_000 * numberOf('terminationGracePeriodSeconds', deployment)).toBeGreaterThan(callsMs);
+    // One after the other, and then the connections that callers keep.
+    const graceMs = 1_000 * numberOf('terminationGracePeriodSeconds', deployment);
+    expect(graceMs).toBeGreaterThan(drainMs + callsMs + 5_000);
     const known = OPTIONS.flatMap(({ suffix }) =>
       suffix ? [`SERVICE_${suffix}`, `SERVICE_${suffix}_FILE`] : [],
     );

@@ -132,9 +132,10 @@ describe('a failure', () => {
     });
   });
 
-  it.each<[unknown, ApiErrorBody]>([
+  it.each<[unknown, ApiErrorBody, string?]>([
     [{ message: 'no such user' }, { message: 'no such user' }],
-    [{ status: 'INVALID' }, { status: 'INVALID' }],
+    [{ status: 'INVALID' }, { status: 'INVALID' }, 'GET /a: HTTP 422 INVALID.'],
+    [{ status: 'not a name' }, { status: 'not a name' }],
     [{ status: 7 }, { status: 7 }],
     [{ message: ['name is long', 7, 'sum is missing'] }, { message: 'name is long; sum is missing' }],
     [
@@ -143,12 +144,15 @@ describe('a failure', () => {
     ],
     [{ title: 'Out of credit', detail: '', message: [] }, { message: 'Out of credit' }],
     [{ title: 'x', detail: 'y', message: 'no such user' }, { message: 'no such user' }],
-  ])('has status, and message, detail or title of %j', async (answered, body) => {
-    const { axios } = await setUp({ listener: answering(422, JSON.stringify(answered)) });
-    const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
-    expect(error.body).toEqual(body);
-    expect(error.message).toBe(body.message ?? 'GET /a: HTTP 422.');
-  });
+  ])(
+    'has status, and message, detail or title of %j',
+    async (answered, body, message = 'GET /a: HTTP 422.') => {
+      const { axios } = await setUp({ listener: answering(422, JSON.stringify(answered)) });
+      const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
+      expect(error.body).toEqual(body);
+      expect(error.message).toBe(body.message ?? message);
+    },
+  );
 
   it.each(['<html>secret page</html>', '{"error":"x"}', '{"message":{"deep":1}}', '[]', 'null', ''])(
     'is named by its status where its body says nothing: %j',

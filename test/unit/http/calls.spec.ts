@@ -583,7 +583,12 @@ describe('names in a path', () => {
       expect(error).toMatchObject({ faults: [{ property: 'pathParams.id' }] });
       expect(answerOf(error)).toMatchObject({ status: 500 });
     }
-    expect(answerOf(await errorOf(http.get('/a/{id}')))).toMatchObject({ status: 400 });
+    const error = await errorOf(http.get('/a/{id}'));
+    expect(error).toMatchObject({
+      message: expect.stringContaining('pathParams is missing, with a value for {id}'),
+    });
+    expect(answerOf(error)).toMatchObject({ status: 500 });
+    expect(answerOf(await errorOf(http.get('/a/{id}', { pathParams: {} })))).toMatchObject({ status: 400 });
     expect(arrived).toHaveLength(0);
   });
 });

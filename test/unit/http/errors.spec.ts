@@ -98,6 +98,21 @@ describe('an answer that is no success', () => {
     expect(hintOf(403, '{}', { lastIssuer })).not.toMatch(/lack/);
   });
 
+  it('403 and 429 of a case: name what the filter can pass on, a duplicate also what to do', () => {
+    const hintOf = (status: number, name: string) => {
+      const body = JSON.stringify({ status: name });
+      return explainAnswer(answer(status, body), callOf('/a'), clientOf(), name).hint;
+    };
+    const passOn = (name: string) =>
+      `If ${name} is for your callers, name it in passOn of ServiceExceptionFilter. `;
+    expect(hintOf(403, 'CONSENT_EXPIRED')).toMatch(new RegExp(`^${passOn('CONSENT_EXPIRED')}Check appToken`));
+    expect(hintOf(429, 'DUPLICATED_REQUEST')).toBe(
+      `${passOn('DUPLICATED_REQUEST')}Look for its outcome before you send it again.`,
+    );
+    for (const said of [hintOf(429, 'TOO_MANY_REQUESTS'), hintOf(401, 'EXPIRED'), explained(403, '{}').hint])
+      expect(said).not.toMatch(/passOn/);
+  });
+
   it('400 with an app token beside the bearer: names the option that sends both', () => {
     const call = callOf('/a');
     const hintOf = (credentials: object) => {
