@@ -31,7 +31,7 @@ export async function openService(
       `It reads the namespace '${namespaceName(name)}' (registerAs) too; if yours has another purpose, give it another name`,
     lacks && (await explainEnvFile(name, config, noVariable)),
     noVariable &&
-      `${GUIDES}/getting-started.md#the-five-modes shows what to set, and npx nestjs-service doctor checks it`,
+      `${GUIDES}/getting-started.md#the-five-modes shows what to set, and npx nestjs-service doctor${name === undefined ? '' : ` --name ${name}`} checks it`,
   ];
   return openClient(read, systemIo(log), heading.filter(Boolean).join('. '));
 }

@@ -46,7 +46,7 @@ const TEST_LINES = `    import { stubService } from 'nestjs-service/testing';
 
     const builder = Test.createTestingModule({ imports: [AppModule] });
     stubService(builder);
-    const moduleFixture = await builder.compile();`;
+    const moduleFixture: TestingModule = await builder.compile();`;
 
 /**
  * `nest add nestjs-service`: adds the peers, the module and .env.example, where they are missing, and prints the lines for

@@ -19,9 +19,9 @@ export class LinkSessionController {
   })
   @ApiCreatedResponse({ description: 'app_token, access_token, customer_id, permissions, bank_identifier' })
   create(
-    @Body() { permissions, bank_identifier }: LinkSessionDto,
+    @Body() session: LinkSessionDto,
     @Req() { customerId }: CustomerRequest,
   ): Promise<ConnectParameters> {
-    return this.sdk.connectParameters({ customer_id: customerId, permissions, bank_identifier });
+    return this.sdk.connectParameters({ ...session, customer_id: customerId });
   }
 }

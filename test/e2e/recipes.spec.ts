@@ -112,20 +112,24 @@ describe('docs/recipes.md', () => {
       expect(asked).toHaveLength(1);
     });
 
-    it('asks again while a 200 says PENDING, until time is up', async () => {
+    it('fetches the results of a read that was PENDING, until time is up', async () => {
       const { whenReady } = (await import((await written).path('when-ready.ts'))) as {
         whenReady: (...given: unknown[]) => Promise<unknown>;
       };
-      const statuses = ['PENDING', 'PENDING', 'READY'];
-      simulator.answer('GET', '/transactions/v1', () => ({
-        json: { status: statuses.shift() ?? 'PENDING' },
+      const statuses = ['PENDING', 'READY'];
+      simulator.answer('GET', '/results/v1/{id}', ({ pathParams: { id } }) => ({
+        json: { status: statuses.shift() ?? 'PENDING', id },
       }));
-      const read = () => api.http.get('/transactions/v1');
-      expect(await whenReady(read, 60_000, 1)).toEqual({ status: 'READY' });
-      expect(await whenReady(read, 0, 1)).toBeUndefined();
-      await expect(whenReady(() => api.http.get('/none/v1'), 60_000, 1)).rejects.toMatchObject({
+      const fetchResults = (id: string) => api.http.get('/results/v1/{id}', { pathParams: { id } });
+      const pending = { status: 'PENDING', results_id: 'r-1' };
+      const soon = { everyMs: 1 };
+      expect(await whenReady(pending, fetchResults, soon)).toEqual({ status: 'READY', id: 'r-1' });
+      expect(await whenReady(pending, fetchResults, { ...soon, timeoutMs: 0 })).toBeUndefined();
+      await expect(whenReady(pending, () => api.http.get('/none/v1'), soon)).rejects.toMatchObject({
         status: 404,
       });
+      for (const first of [{ status: 'FAILED', results_id: 'r-1' }, { status: 'PENDING' }])
+        expect(await whenReady(first, () => Promise.reject(new Error('asked')), soon)).toBe(first);
     });
   });
 

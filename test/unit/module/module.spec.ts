@@ -139,7 +139,7 @@ describe('The configuration of a module', () => {
       }
     }
     expect(await titleOf({}, { name: 'ksa' })).toMatch(
-      /^ServiceModule:ksa found no SERVICE_KSA_\* variable; .*overrideProvider\(getServiceOptionsToken\('ksa'\)\)/,
+      /^ServiceModule:ksa found no SERVICE_KSA_\* variable; .*overrideProvider\(getServiceOptionsToken\('ksa'\)\).* doctor --name ksa checks it$/,
     );
   });
 
