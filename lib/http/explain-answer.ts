@@ -41,10 +41,12 @@ export function explainAnswer(
   const appToken = authentication === 'mtls' ? `${APP_TOKEN} Also {certificate}` : APP_TOKEN;
   // `http:` is for loopback alone: what listens there does TLS.
   const isSidecar = addresses.baseUrl.startsWith('http:');
+  // What 403 is called says no more than 403.
+  const isCase = name !== undefined && name !== 'FORBIDDEN';
   const hint = row?.hint
     .replace(
       '{passOn}',
-      name ? `If ${name} is for your callers, name it in passOn of ServiceExceptionFilter. ` : '',
+      isCase ? `If ${name} is for your callers, name it in passOn of ServiceExceptionFilter. ` : '',
     )
     .replace('{credentials}', authentication === 'oauth' ? OAUTH : appToken)
     .replace('{certificate}', isSidecar ? OF_SIDECAR : CERTIFICATE);

@@ -311,7 +311,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a wrong app token': {
     cause: 'api.banks',
-    words: /HTTP 403 \("The app token is not valid"\)/,
+    words: /HTTP 403 FORBIDDEN \("The app token is not valid"\)/,
     break: () => ({ SERVICE_APP_TOKEN: 'of-another-application' }),
   },
   'a website in place of the API': {

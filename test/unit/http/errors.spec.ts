@@ -109,7 +109,12 @@ describe('an answer that is no success', () => {
     expect(hintOf(429, 'DUPLICATED_REQUEST')).toBe(
       `${passOn('DUPLICATED_REQUEST')}Look for its outcome before you send it again.`,
     );
-    for (const said of [hintOf(429, 'TOO_MANY_REQUESTS'), hintOf(401, 'EXPIRED'), explained(403, '{}').hint])
+    for (const said of [
+      hintOf(403, 'FORBIDDEN'),
+      hintOf(429, 'TOO_MANY_REQUESTS'),
+      hintOf(401, 'EXPIRED'),
+      explained(403, '{}').hint,
+    ])
       expect(said).not.toMatch(/passOn/);
   });
 
