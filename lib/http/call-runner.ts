@@ -88,7 +88,9 @@ export class CallRunner {
 
   /**
    * With the credentials of the moment: a token may have ended since the last attempt. If others are running, it begins
-   * with the next turn of the event loop: all requests of one turn go out together, which costs a third less.
+   * with the next turn of the event loop: all requests of one turn go out together, which costs a third less. A change that
+   * can be sent only once begins two turns later: if this process stood still while the server closed a connection, the end
+   * of that has been read by then, also if the call comes out of a callback of I/O.
    */
   async #attempt(call: Call): Promise<Outcome> {
     const credentials = this.#authenticator.use() ?? (await this.#authenticator.get(waitOf(call)));
@@ -96,7 +98,8 @@ export class CallRunner {
     const isAlone = this.#running === 0;
     this.#running += 1;
     try {
-      if (!isAlone) await nextTurn();
+      if (!isRepeatable(call)) await nextTurn().then(nextTurn);
+      else if (!isAlone) await nextTurn();
       return await outcomeOf(() => this.#exchange(call));
     } finally {
       this.#running -= 1;

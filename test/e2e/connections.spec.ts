@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { readFile } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type IncomingMessage } from 'node:http';
 import { get } from 'node:https';
@@ -190,6 +191,26 @@ describe('an attempt that hangs', () => {
       expect(simulator.tokenRequests).toHaveLength(1);
     },
   );
+});
+
+describe('a connection that the server closed while this process stood still', () => {
+  it.each<[string, (callback: () => void) => unknown]>([
+    ['a timer', (callback) => setTimeout(callback, 1)],
+    ['a callback of I/O', (callback) => readFile(import.meta.filename, callback)],
+  ])('is not taken by a POST out of %s', async (_, after) => {
+    await using simulator = await startSimulator();
+    const { module, customers } = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
+    const create = () => customers.create({ app_user_id: randomUUID() });
+    await create();
+    await new Promise((resolve, reject) => {
+      after(() => {
+        simulator.dropConnections();
+        create().then(resolve, reject);
+      });
+    });
+    expect(new Set(simulator.apiRequests.map(({ connection }) => connection)).size).toBe(2);
+    await module.close();
+  });
 });
 
 const program = findPeer('nginx');
