@@ -211,6 +211,18 @@ describe('a connection that the server closed while this process stood still', (
     expect(new Set(simulator.apiRequests.map(({ connection }) => connection)).size).toBe(2);
     await module.close();
   });
+
+  it('is not taken by a POST that waited for it', async () => {
+    await using simulator = await startSimulator();
+    const options = simulator.moduleOptions({ authentication: 'mtls' });
+    const { module, customers } = await startModule({ ...options, http: { maxSockets: 1 } });
+    const create = () => customers.create({ app_user_id: randomUUID() });
+    await create();
+    await Promise.all([create().then(() => simulator.dropConnections()), create()]);
+    expect(simulator.apiRequests.map(({ status }) => status)).toEqual([201, 201, 201]);
+    expect(new Set(simulator.apiRequests.map(({ connection }) => connection)).size).toBe(2);
+    await module.close();
+  });
 });
 
 const program = findPeer('nginx');

@@ -80,17 +80,18 @@ export class Connections extends Agent {
   }
 
   /**
-   * Node gives a free connection at once to a call that waits. With the next turn of the event loop, what the server sent
-   * unasked has been read, and what one turn frees goes out together.
+   * Node gives a free connection at once to a call that waits. Two turns of the event loop later, what the server sent
+   * unasked and its end have been read, also after a standstill, and what one turn frees goes out together.
    */
   override emit(event: string, ...details: unknown[]): boolean {
     const idle = event === 'free' ? this.#idle.get(details[0] as Duplex) : undefined;
     if (!idle || Object.keys(this.requests).length === 0) return super.emit(event, ...details);
     idle.until = Infinity;
-    setImmediate(() => {
+    const free = (): void => {
       idle.until = undefined;
       super.emit(event, ...details);
-    });
+    };
+    setImmediate(() => setImmediate(free));
     return true;
   }
 

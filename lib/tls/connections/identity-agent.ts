@@ -112,6 +112,8 @@ function connectAs(context: () => SecureContext, settings: IdentityPoolSettings)
     if (proxy) given.socket = new ProxyTunnel(proxy, authority, connectTimeoutMs);
     const session = sessions.get(name);
     const socket = tls.connect({ ...given, session, secureContext: context(), rejectUnauthorized: true });
+    // As without a tunnel. Otherwise Node takes one that the server has ended for usable, and a call on it waits in vain.
+    socket.allowHalfOpen = false;
     // Node tells of a session only after it has verified the server.
     socket.on('session', (made) => {
       if (sessions.size >= MAX_SESSIONS) sessions.clear();

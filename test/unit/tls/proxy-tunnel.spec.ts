@@ -428,6 +428,35 @@ describe('A tunnel that ends', () => {
     expect([proxy.heads.length, live.subjects.length]).toEqual([2, 2]);
   });
 
+  it('in one piece with an answer: the next call takes another', async () => {
+    const live = await target({
+      onRequest: ({ socket }, response) => void response.end('{}', () => socket.end()),
+    });
+    // Holds back what follows the handshake until the server has ended.
+    const proxy = await proxyServer((socket) => {
+      const held: Buffer[] = [];
+      const upstream = net.connect(live.port, '127.0.0.1', () => {
+        socket.write(ESTABLISHED);
+        upstream.on(
+          'data',
+          (chunk: Buffer) => void (live.subjects.length > sent ? held.push(chunk) : socket.write(chunk)),
+        );
+        upstream.on('end', () => socket.end(Buffer.concat(held)));
+        socket.on('data', (chunk: Buffer) => upstream.write(chunk));
+      });
+      const sent = live.subjects.length;
+    });
+    const agent = await agentThrough(proxy.url);
+    const limits = { timeoutMs: 3_000, maxResponseBytes: 1_000 };
+    const url = new URL(live.url);
+    for (let count = 1; count <= 3; count += 1) {
+      expect(await exchange({ url, method: 'POST', headers: {}, agent, ...limits })).toMatchObject({
+        status: 200,
+      });
+      expect(proxy.heads).toHaveLength(count);
+    }
+  });
+
   it.each(ENDINGS)(
     'after a call began: at once, and it is not said that nothing was done (%s)',
     async (end) => {
