@@ -33,10 +33,16 @@ export class ClientSecret {
     return this.#last;
   }
 
-  /** @throws ServiceTokenError `client_secret_unavailable` if the source throws, gives nothing or takes too long */
+  /**
+   * The newest. If the source fails (a vault that is down), the last one goes on to serve.
+   * @throws ServiceTokenError `client_secret_unavailable` if the source throws, gives nothing or takes too long, and did so
+   * from the beginning
+   */
   async read(): Promise<Secret> {
+    const last = this.#last;
+    if (!last) return this.#readAnew();
     const isNew = this.#clock.monotonic() - this.#lastAt < NEW_MS;
-    return this.#last && isNew ? this.#last : this.#readAnew();
+    return isNew ? last : this.#readAnew().catch(() => last);
   }
 
   /**

@@ -661,12 +661,27 @@ describe('a secret that is read again after a refusal', () => {
   it('a source that fails is not asked twice: the refusal stays the outcome', async () => {
     const { readings, secret, refusedAfter } = setUp();
     const refused = await refusedAfter(1_500);
-    const underWay = secret.read().catch(() => 'failed');
+    const underWay = secret.read();
     const renewed = secret.readAfter(refused).catch(() => 'failed');
     await settle();
     readings[1].fail();
-    expect([await underWay, await renewed]).toEqual(['failed', 'failed']);
+    expect([await underWay, await renewed]).toEqual([refused, 'failed']);
     expect(readings).toHaveLength(2);
+  });
+
+  it('a source that fails between two refusals leaves the last secret in use, and is asked by the next request', async () => {
+    const { readings, secret, refusedAfter } = setUp();
+    const last = await refusedAfter(1_500);
+    for (const reading of [1, 2]) {
+      const read = secret.read();
+      await settle();
+      readings[reading].fail();
+      expect(await read).toBe(last);
+    }
+    const read = secret.read();
+    await settle();
+    readings[3].answer('new');
+    expect((await read).reveal()).toBe('new');
   });
 
   it('of a refusal that is remembered, one reading since is enough, also one that failed', async () => {
