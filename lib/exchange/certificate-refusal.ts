@@ -1,6 +1,4 @@
-import { type CertificateSummary } from '../errors/index.js';
 import { type ExchangeResponse, type Outcome } from './exchange.types.js';
-import { untilAborted } from '../time/timers.js';
 
 const MAX_PAGE_BYTES = 4_096;
 
@@ -27,29 +25,8 @@ function beginning({ body }: Pick<ExchangeResponse, 'body'>): string {
   return body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
 }
 
-/** The parts of the client identity that count once its certificate was refused. */
-export interface ReloadableIdentity {
-  readonly certificate?: CertificateSummary;
-  readonly lastIssuer?: string;
-  /** Reads it again. Resolves with true if another certificate than the refused one is in use then. */
-  reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean>;
-}
-
 /** Whether an exchange failed because of our client certificate: by a TLS alert, or by a proxy's answer. */
 export function certificateRefusal({ response, fault }: Outcome): 'refused' | 'perhaps' | undefined {
   if (response) return certificateVerdict(response);
   return fault.certificateRefused ? 'refused' : undefined;
-}
-
-/**
- * Reads our refused client certificate again. Resolves with true if another one is in use then, so that one more attempt
- * makes sense; with false as soon as `signal` is aborted. Never rejects.
- */
-export async function reloadRefused(
-  identity: ReloadableIdentity,
-  refused: CertificateSummary | undefined,
-  signal: AbortSignal,
-): Promise<boolean> {
-  if (signal.aborted) return false;
-  return untilAborted(identity.reloadAfterRefusal(refused), signal).catch(() => false);
 }

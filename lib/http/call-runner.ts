@@ -1,5 +1,5 @@
 import { type WaitOptions } from '../auth/access-token.js';
-import { certificateRefusal, reloadRefused } from '../exchange/certificate-refusal.js';
+import { certificateRefusal } from '../exchange/certificate-refusal.js';
 import {
   CallCancelled,
   ExchangeFault,
@@ -182,7 +182,7 @@ export class CallRunner {
       expired,
       signals: [call.signal, calls.closed],
     };
-    return within(limit, (stop) => reloadRefused(identity, call.certificate, stop));
+    return within(limit, () => identity.reloadAfterRefusal(call.certificate));
   }
 
   #mayRetry({ retries, maxRetries = this.#client.options.http.retries }: Call): boolean {

@@ -2,17 +2,13 @@ import { type Agent } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { type ServiceTokenError } from '../../errors/index.js';
-import {
-  certificateRefusal,
-  isPage,
-  type ReloadableIdentity,
-  reloadRefused,
-} from '../../exchange/certificate-refusal.js';
+import { certificateRefusal, isPage } from '../../exchange/certificate-refusal.js';
 import { type Exchange, type ExchangeResponse, isSuccess, outcomeOf } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
+import { type Identity } from '../../tls/client-identity.js';
 import {
   type TokenCredentials,
   type TokenGrant,
@@ -37,7 +33,7 @@ interface TokenEndpointOptions {
   exchange: Exchange;
   agent: Agent;
   /** With `oauth.mtls`: its certificate is offered to the endpoint. */
-  identity?: ReloadableIdentity;
+  identity?: Pick<Identity, 'certificate' | 'lastIssuer' | 'reloadAfterRefusal'>;
   clock: Clock;
   userAgent: string;
   /** Milliseconds to connect. At most, and by default, half of the time that a request has, so that another can follow. */
@@ -150,7 +146,7 @@ export class TokenEndpoint implements TokenSource {
     seen.response = response;
     const verdict = certificateRefusal(outcome);
     if (identity && verdict) {
-      const isOther = seen.attempts === 1 && (await reloadRefused(identity, certificate, asked.signal));
+      const isOther = seen.attempts === 1 && (await identity.reloadAfterRefusal(certificate));
       if (isOther) return this.#post(asked, seen);
       const reason = fault ? fault.reason : `HTTP ${response.status}`;
       if (verdict === 'refused')

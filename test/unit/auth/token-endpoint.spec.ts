@@ -6,7 +6,7 @@ import { type TokenGrant } from '../../../lib/auth/access-token.js';
 import { ClientSecret } from '../../../lib/auth/endpoint/client-secret.js';
 import { TokenEndpoint } from '../../../lib/auth/endpoint/token-endpoint.js';
 import { Secret } from '../../../lib/config/secret.js';
-import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refusal.js';
+import { type Identity } from '../../../lib/tls/client-identity.js';
 import {
   ServiceCertificateError,
   ServiceConnectionError,
@@ -28,10 +28,12 @@ afterEach(async () => {
   for (const undo of cleanUp.splice(0)) await undo();
 });
 
+type RefusedIdentity = Pick<Identity, 'certificate' | 'reloadAfterRefusal'>;
+
 interface EndpointSetUp {
   url: string;
   agent?: Agent;
-  identity?: ReloadableIdentity;
+  identity?: RefusedIdentity;
   source?: () => string | Promise<string>;
   hasChain?: boolean;
 }
@@ -48,7 +50,7 @@ function endpointAt({ url, agent = new Agent(), source = () => SECRET, identity,
     hasChain,
   };
   const common = { userAgent: 'spec/1', clientId: CLIENT_ID, clientSecret, exchange };
-  const endpoint = new TokenEndpoint({ ...common, place, agent, identity, clock });
+  const endpoint = new TokenEndpoint({ ...common, place, agent, identity: identity as Identity, clock });
   cleanUp.push(() => agent.destroy());
   /** Each request has a signal of its own, as those of the cache have. */
   const request = (scope = 'api', context = {}): Promise<TokenGrant> => {
@@ -752,7 +754,7 @@ describe('with oauth.mtls', () => {
     };
     show(first);
     const refused: unknown[] = [];
-    const identity: ReloadableIdentity = {
+    const identity: RefusedIdentity = {
       get certificate() {
         return summary(shown);
       },

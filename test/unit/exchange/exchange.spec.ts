@@ -6,8 +6,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { Duplex } from 'node:stream';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { type CertificateSummary } from '../../../lib/errors/index.js';
-import { certificateVerdict, reloadRefused } from '../../../lib/exchange/certificate-refusal.js';
+import { certificateVerdict } from '../../../lib/exchange/certificate-refusal.js';
 import { classify } from '../../../lib/exchange/classify.js';
 import { ExchangeProgress } from '../../../lib/exchange/exchange-progress.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
@@ -451,38 +450,6 @@ describe('certificateVerdict', () => {
     const headers = type === undefined ? {} : { 'content-type': type };
     const answer = { status, statusText: '', headers, body: Buffer.from(text), untilClose: false };
     expect(certificateVerdict(answer)).toBe(verdict);
-  });
-});
-
-describe('reloadRefused', () => {
-  const reading = (result: Promise<boolean>) => {
-    const asked: unknown[] = [];
-    return { asked, reloadAfterRefusal: (used: unknown) => (asked.push(used), result) };
-  };
-  const { signal } = new AbortController();
-  const used = { subject: 'CN=app' } as CertificateSummary;
-
-  it('reads the certificate again, and tells whether it is another one', async () => {
-    for (const isOther of [true, false]) {
-      const identity = reading(Promise.resolve(isOther));
-      expect(await reloadRefused(identity, used, signal)).toBe(isOther);
-      expect(identity.asked).toEqual([used]);
-    }
-    const failing = reading(Promise.reject(new Error('no such file')));
-    expect(await reloadRefused(failing, used, signal)).toBe(false);
-  });
-
-  it('reads nothing for a call that ended', async () => {
-    const identity = reading(Promise.resolve(true));
-    expect(await reloadRefused(identity, used, AbortSignal.abort())).toBe(false);
-    expect(identity.asked).toEqual([]);
-  });
-
-  it('waits no longer than the call', async () => {
-    const call = new AbortController();
-    const reloaded = reloadRefused(reading(new Promise(() => undefined)), used, call.signal);
-    call.abort();
-    expect(await reloaded).toBe(false);
   });
 });
 

@@ -556,7 +556,7 @@ async function held(parts: { identity?: object } = {}) {
       const end = (): void => resolve({ data: {} });
       begun.push({ request, caller: caller.getStore(), end });
     });
-  const made = await setUp({ ...parts, answer, retries: 0 } as never);
+  const made = await setUp({ ...parts, answer, retries: 0 });
   const paths = (): string[] => begun.map(({ request }) => request.url.pathname);
   /** Resolves when the call's exchange may have begun, in the turn in which the call was made. */
   const thisTurn = async (): Promise<void> => {

@@ -3,7 +3,7 @@ import { Agent, type IncomingMessage, type RequestListener, type ServerResponse 
 import { inspect } from 'node:util';
 import { type WaitOptions } from '../../../lib/auth/access-token.js';
 import { Secret } from '../../../lib/config/secret.js';
-import { type ReloadableIdentity } from '../../../lib/exchange/certificate-refusal.js';
+import { type Identity } from '../../../lib/tls/client-identity.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
 import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
@@ -47,7 +47,7 @@ export interface Setup {
   /** Of the wait before a retry, in [0, 1). Default 0: no wait. */
   random?: number;
   agent?: Agent;
-  identity?: ReloadableIdentity;
+  identity?: Partial<Identity>;
   /** What is sent with a call. Default: a bearer and the app token. */
   credentials?: Record<string, string>;
   /** In their place: those of the moment. */
