@@ -11,7 +11,6 @@ import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { type Answer } from './answer.js';
 import { sentId, type Call } from './call.js';
 import { explainAnswer, isCredentialFault } from './explain-answer.js';
-import { outcomeFields } from './retry-policy.js';
 
 const MAX_MESSAGE = 500;
 const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
@@ -79,12 +78,9 @@ function redirectError(answer: Answer): ServiceConnectionError {
           hint: `Put the address where the API is into ${describeOption(baseOption)}.`,
           options: [baseOption],
         }),
-    method: call.method,
-    path: call.url.pathname,
-    route: call.route,
+    // Its outcome too. A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
+    ...answer.facts,
     reason: String(response.status),
-    // A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
-    ...outcomeFields(call, { response }),
     correlationId: sentId(call),
     location: origin,
   });

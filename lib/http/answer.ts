@@ -25,7 +25,7 @@ export class Answer {
 
   /** The beginning of a message about it: `GET /banks/v1: HTTP 503`. */
   get name(): string {
-    return `${this.call.method} ${this.call.route}: HTTP ${this.response.status}`;
+    return `${this.call.name}: HTTP ${this.response.status}`;
   }
 
   /** The service's own id of the call. */

@@ -31,9 +31,7 @@ export class CallObserver {
     const { response, fault } = outcome;
     const reason = fault?.kind ?? String(response?.status);
     const why = [reason, REFUSALS[certificateRefusal(outcome) ?? '']].filter(Boolean).join(', ');
-    this.#client.io.log.warn(
-      `${this.#nameOf(call)}: ${why}${this.#idOf(call, response)}; another attempt follows`,
-    );
+    this.#client.io.log.warn(`${call.name}: ${why}${this.#idOf(call, response)}; another attempt follows`);
   }
 
   #tell(call: Call, error?: string): void {
@@ -57,7 +55,7 @@ export class CallObserver {
     const { io, options } = this.#client;
     const durationMs = Math.round(performance.now() - call.startedAt);
     const details = options.http.logCalls ? this.#detailsOf(call) : this.#idOf(call, call.response);
-    io.log.debug(`${this.#nameOf(call)}: ${what} after ${durationMs} ms${details}`);
+    io.log.debug(`${call.name}: ${what} after ${durationMs} ms${details}`);
   }
 
   #detailsOf(call: Call): string {
@@ -69,10 +67,6 @@ export class CallObserver {
   #idOf(call: Call, response: ExchangeResponse | undefined): string {
     const id = (response && new Answer(response, call, this.#client).correlationId) ?? sentId(call);
     return id ? `, correlation id ${id}` : '';
-  }
-
-  #nameOf(call: Call): string {
-    return `${call.method} ${call.route}`;
   }
 }
 

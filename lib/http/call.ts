@@ -96,6 +96,11 @@ export class Call {
     this.#given = given;
   }
 
+  /** How messages and log lines begin: `GET /banks/v1`. */
+  get name(): string {
+    return `${this.method} ${this.route}`;
+  }
+
   /** How messages, logs and events name its path. */
   get route(): string {
     const { pathname } = this.url;

@@ -19,7 +19,7 @@ export function faultToError(
   const refusal =
     certificateRefused && certificateRefusedError(certificate, reason, describeOption, identity.lastIssuer);
   if (refusal && !doubt.outcomeUnknown) return refusal;
-  const where = `${method} ${route} at ${url.host}`;
+  const where = `${call.name} at ${url.host}`;
   const place = {
     url,
     option: options.addresses.baseOption,
