@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type InternalAxiosRequestConfig } from 'axios';
 import { type Credentials } from '../auth/authenticator.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { cleanText, ServiceRequestError, type CertificateSummary } from '../errors/index.js';
+import { cleanText, ServiceApiError, ServiceRequestError, type CertificateSummary } from '../errors/index.js';
 import { checkSignal } from '../exchange/call-limits.js';
 import { CallCancelled, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { harmless } from '../telemetry/harmless.js';
@@ -15,10 +15,11 @@ import { routeOf } from './path-template.js';
 export type CallerSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>;
 
 /**
- * Wraps the reason of an abort on its way through axios; the caller gets the reason itself. A host's interceptors see this
- * wrapper: axios would add the frames of each caller to an error, and thousands may share one signal.
+ * Wraps an error on its way past axios; the caller gets the error itself. Axios would run the host's `transformResponse` on
+ * an error's response, and change it. To the reason of an abort it would add the frames of each caller, and thousands may
+ * share one signal: so a host's interceptors see that one wrapped too.
  */
-export class Aborted {
+export class PastAxios {
   constructor(readonly reason: unknown) {}
 }
 
@@ -140,7 +141,8 @@ export class Call {
 
   /** The error that it ends with, as axios is to pass it on. */
   ending(error: unknown): unknown {
-    return this.signal?.aborted && error === this.signal.reason ? new Aborted(error) : error;
+    const isAbort = this.signal?.aborted && error === this.signal.reason;
+    return isAbort || error instanceof ServiceApiError ? new PastAxios(error) : error;
   }
 
   /** Replaces its credentials. */

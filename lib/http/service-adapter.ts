@@ -1,5 +1,5 @@
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
-import { ServiceApiError } from '../errors/index.js';
+import { type ServiceApiError } from '../errors/index.js';
 import { type ExchangeResponse, isSuccess } from '../exchange/exchange.types.js';
 import { Answer } from './answer.js';
 import { answerError } from './answer-error.js';
@@ -38,21 +38,12 @@ export function serviceAdapter(
         throw error;
       }
     } catch (error) {
-      const ended = call.ending(calls.ending(error));
-      throw ended instanceof ServiceApiError ? new FailedAnswer(ended) : ended;
+      throw call.ending(calls.ending(error));
     } finally {
       call.release();
       calls.leave();
     }
   };
-}
-
-/**
- * An error with a response, on its way past axios, which would run the host's `transformResponse` on it and change it. The
- * host's interceptors get the error itself.
- */
-export class FailedAnswer {
-  constructor(readonly reason: ServiceApiError) {}
 }
 
 /** An answer of this module: with the service's correlation id, or the one that was sent. */

@@ -1,11 +1,12 @@
 import axios, { Axios, type AxiosInstance, type CreateAxiosDefaults } from 'axios';
-import { Aborted } from './call.js';
+import { ServiceApiError } from '../errors/index.js';
+import { PastAxios } from './call.js';
 import { CallObserver } from './call-observer.js';
 import { CallRunner } from './call-runner.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
 import { callPreparer } from './prepare-call.js';
 import { RetryBudget } from './retry-policy.js';
-import { FailedAnswer, serviceAdapter } from './service-adapter.js';
+import { serviceAdapter } from './service-adapter.js';
 
 /**
  * Makes the module's own axios instance, with everything behind it; the host's is not touched. It has none of axios's
@@ -26,7 +27,7 @@ export function createServiceAxios(
   // A synchronous one saves 3 us of a call. Axios 1.13 wants a second function if one throws.
   made.interceptors.request.use(callPreparer(client, adapter), rethrow, { synchronous: true });
   made.interceptors.response.use(undefined, (error: unknown) => {
-    throw error instanceof FailedAnswer ? error.reason : error;
+    throw error instanceof PastAxios && error.reason instanceof ServiceApiError ? error.reason : error;
   });
   return asInstance(made);
 }
@@ -52,8 +53,7 @@ function asInstance(made: Axios): AxiosInstance {
     try {
       return await send(...given);
     } catch (error) {
-      // The second if the host has removed all interceptors.
-      throw error instanceof Aborted || error instanceof FailedAnswer ? error.reason : error;
+      throw error instanceof PastAxios ? error.reason : error;
     }
   };
   made.request = request as never;
