@@ -165,7 +165,6 @@ export class TokenEndpoint implements TokenSource {
       client_secret: secrets[0].reveal(),
       scope,
     });
-    const body = Buffer.from(form.toString());
     return exchange({
       url: place.url,
       method: 'POST',
@@ -173,9 +172,8 @@ export class TokenEndpoint implements TokenSource {
         'user-agent': userAgent,
         accept: 'application/json',
         'content-type': 'application/x-www-form-urlencoded',
-        'content-length': String(body.length),
       },
-      body,
+      body: form.toString(),
       agent,
       timeoutMs,
       connectTimeoutMs: Math.min(connectTimeoutMs, timeoutMs / 2),
