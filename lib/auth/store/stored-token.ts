@@ -102,12 +102,11 @@ export class StoredToken {
   #open(value: unknown): Contents | undefined {
     if (typeof value !== 'string' || !value.startsWith(`${FORMAT}.`)) return undefined;
     const sealed = Buffer.from(value.slice(FORMAT.length + 1), 'base64url');
-    if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;
-    const decipher = createDecipheriv(CIPHER, this.#keys.values, sealed.subarray(0, NONCE_BYTES), {
-      authTagLength: TAG_BYTES,
-    });
-    decipher.setAAD(Buffer.from(this.key)).setAuthTag(sealed.subarray(-TAG_BYTES));
     try {
+      const decipher = createDecipheriv(CIPHER, this.#keys.values, sealed.subarray(0, NONCE_BYTES), {
+        authTagLength: TAG_BYTES,
+      });
+      decipher.setAAD(Buffer.from(this.key)).setAuthTag(sealed.subarray(-TAG_BYTES));
       const text = decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES));
       return parseJson(Buffer.concat([text, decipher.final()]).toString('utf8')) as Contents | undefined;
     } catch {
