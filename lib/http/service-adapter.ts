@@ -1,6 +1,6 @@
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { type ServiceApiError } from '../errors/index.js';
-import { type ExchangeResponse, isSuccess } from '../exchange/exchange.types.js';
+import { isSuccess } from '../exchange/exchange.types.js';
 import { Answer } from './answer.js';
 import { answerError } from './answer-error.js';
 import { encodeBody } from './body.js';
@@ -68,17 +68,10 @@ function toAxiosResponse(answer: Answer, config: InternalAxiosRequestConfig): Se
     data: answer.read(config.responseType),
     status,
     statusText,
-    headers: toAxiosHeaders(headers),
+    headers: Object.assign(new AxiosHeaders(), headers),
     config,
     correlationId: answer.correlationId ?? requestId,
     requestId,
     refused: (body, where) => answer.refused(body, where),
   };
-}
-
-/** Leaves out headers with the name of a method of AxiosHeaders, such as `normalize`: axios would call them. */
-function toAxiosHeaders(given: ExchangeResponse['headers']): AxiosHeaders {
-  const headers = new AxiosHeaders();
-  for (const name of Object.keys(given)) if (!(name in AxiosHeaders.prototype)) headers[name] = given[name];
-  return headers;
 }
