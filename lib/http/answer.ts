@@ -69,7 +69,6 @@ export class Answer {
    */
   read(type: string | undefined): unknown {
     const { status, body } = this.response;
-    if (status === 206) this.#refusePart();
     if (type === 'arraybuffer') return body;
     // A copy: a small Buffer shares its memory with others, which `bytes.buffer` would show.
     if (type === 'bytes') return new Uint8Array(body);
@@ -111,8 +110,8 @@ export class Answer {
    * not document one).
    */
   #json(): unknown {
-    if (this.#hasNoBody) return undefined;
-    const { body, untilClose } = this.response;
+    const { status, body, untilClose } = this.response;
+    if (status === 204 || status === 205 || this.call.method === 'HEAD') return undefined;
     const text = body.toString('utf8');
     const json = parseJson(text);
     // A number that ends with its connection may be the beginning of a longer one: Node does not tell whether the server
@@ -126,15 +125,6 @@ export class Answer {
     throw this.#invalid({ ...explainBody(this.response, isEmpty, address), options: [baseOption] });
   }
 
-  /** Throws if it is a part of a body, and the call did not ask for one. */
-  #refusePart(): void {
-    if (this.call.headers.range !== undefined || this.#hasNoBody) return;
-    throw this.#invalid({
-      what: 'a part of a body, which was not asked for',
-      hint: 'Ask who runs a cache or proxy before the service, which may answer from a part that it keeps.',
-    });
-  }
-
   #invalid({ what, hint, options = [] }: Explained): ServiceApiError {
     return new ServiceApiError({
       ...this.facts,
@@ -144,11 +134,6 @@ export class Answer {
       hint,
       options,
     });
-  }
-
-  get #hasNoBody(): boolean {
-    const { status } = this.response;
-    return status === 204 || status === 205 || this.call.method === 'HEAD';
   }
 
   get #carriedOut(): string {

@@ -253,26 +253,6 @@ describe('headers', () => {
     const { status, data } = await axios.get<Buffer>('/a', { headers, responseType: 'arraybuffer' });
     expect([status, data.toString(), arrived[0]?.headers.accept]).toEqual([206, '{"iba', 'text/csv']);
   });
-
-  it.each<[string, string, object]>([
-    ['GET', '{"a":1}', {}],
-    ['POST', '{"a":1}', {}],
-    ['POST', '', {}],
-    ['GET', '%PDF', { responseType: 'arraybuffer' }],
-    ['GET', '%PDF', { responseType: 'text' }],
-  ])('without a range: a part of a body is no answer: %s %j, %j', async (method, body, options) => {
-    const { axios } = await setUp({ listener: (_, response) => response.writeHead(206).end(body) });
-    const outcomeUnknown = method === 'POST';
-    const carriedOut = outcomeUnknown ? ' By its status the call was carried out.' : '';
-    expect(await errorOf(axios.request({ url: '/a', method, ...options }))).toMatchObject({
-      code: 'invalid_response',
-      status: 206,
-      outcomeUnknown,
-      message: `${method} /a: HTTP 206, with a part of a body, which was not asked for.${carriedOut}`,
-      hint: expect.stringContaining('cache or proxy'),
-      options: [],
-    });
-  });
 });
 
 describe("a host's own code", () => {
