@@ -1,11 +1,7 @@
 import { isIPv4 } from 'node:net';
 
-const MAX_LENGTH = 2_048;
-
 /** The fault of an address of the service, if any. Never quotes it: it may contain a password. */
 export function addressFault(value: unknown): string | undefined {
-  if (typeof value === 'string' && value.length > MAX_LENGTH)
-    return `is longer than ${MAX_LENGTH} characters`;
   const url = parseUrl(value);
   if (!url) return 'is not an absolute URL; write it as https://host or https://host/path';
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https://';

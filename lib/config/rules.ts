@@ -111,7 +111,7 @@ export const IsTokenStore = rule(
 /** True for a header that cannot carry the app token. */
 export function isReservedHeader(name: string): boolean {
   const key = name.toLowerCase();
-  const others = /^(authorization|cookie|user-agent|accept.*|content-.*|__proto__)$/;
+  const others = /^(authorization|cookie|user-agent|accept.*|content-.*)$/;
   return EXCHANGE_HEADERS.has(key) || others.test(key);
 }
 

@@ -457,7 +457,6 @@ describe('Refused is', () => {
     at('an empty query', 'https://a.example/?', /query/),
     at('a fragment', 'https://a.example#x', /fragment/),
     at('a host alone', 'a.example', /absolute URL/),
-    at('more slashes than can be read', `https://a${'/'.repeat(200_000)}x`, /longer than 2048 characters/),
     [
       'a token endpoint with more slashes than can be read',
       {
@@ -578,7 +577,7 @@ describe('Refused is', () => {
       'User-Agent',
       'Accept',
     ],
-    ...['Accept-Encoding', 'Content-Type', '__proto__'],
+    ...['Accept-Encoding', 'Content-Type'],
   ])('the header %s for the app token', (name) => {
     expect([isReservedHeader(name), isReservedHeader(name.toLowerCase())]).toEqual([true, true]);
   });
