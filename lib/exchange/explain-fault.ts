@@ -123,11 +123,6 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
       hint: `Put the port of HTTPS into {address} (443 if none is named).`,
     },
     {
-      reason: /UNSAFE_LEGACY_RENEGOTIATION/,
-      what: 'the server, or a device before it, renegotiates TLS in the old, unsafe way, which OpenSSL 3 refuses',
-      hint: `Ask who runs it to support RFC 5746, or for another way in. Check {address}.`,
-    },
-    {
       reason: /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/,
       what: "the server's certificate has expired or is not valid yet{shown}{reason}. This machine's clock says {now}.",
       hint: `Compare this machine's clock with the real time. If it is right, only the service's operator can renew the certificate: tell them.{doctor}`,

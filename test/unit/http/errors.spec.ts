@@ -188,7 +188,6 @@ describe('a call without a whole answer', () => {
     [tls('CERT_REVOKED'), /TLS connection failed/, /operator/, BASE],
     [tls('X_ALERT_HANDSHAKE_FAILURE'), /It may demand a client certificate/, /Check tls/, 'tls.certificate'],
     [tls('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'), /TLS connection failed \(\w+\)\.$/, /operator/, BASE],
-    [tls('ERR_SSL_UNSAFE_LEGACY_RENEGOTIATION_DISABLED'), /old, unsafe way/, /RFC 5746/, BASE],
     [tls('ERR_SSL_WRONG_VERSION_NUMBER'), /is not TLS, for example plain HTTP/, /port of HTTPS/, BASE],
     [tls(), /: the TLS connection failed\.$/, /urls\.baseUrl/, BASE],
     [protocol('HPE_HEADER_OVERFLOW'), /headers .* are larger/, /--max-http-header-size(?!.*https:)/],
