@@ -5,13 +5,12 @@ const MAX_SECONDS = 2 ** 31;
 
 /**
  * Reads a Retry-After header (RFC 9110, 10.2.3): seconds, or a date seen from `now`.
- * @param value the header as Node gives it
  * @param now wall clock, milliseconds since the epoch
  * @returns whole seconds from 0 (a date that has passed) to 2^31; undefined if the header is absent or makes no sense. The
  * caller sets a lower limit, by its deadline.
  */
-export function parseRetryAfter(value: string | string[] | undefined, now: number): number | undefined {
-  const text = (Array.isArray(value) ? value[0] : value)?.trim();
+export function parseRetryAfter(value: string | undefined, now: number): number | undefined {
+  const text = value?.trim();
   if (!text) return undefined;
   if (/^\d+(\.\d+)?$/.test(text)) return Math.min(MAX_SECONDS, Math.ceil(Number(text)));
   if (!HTTP_DATE.test(text)) return undefined;

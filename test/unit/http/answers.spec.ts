@@ -811,12 +811,11 @@ describe('Retry-After', () => {
     ['Tue, 01 Jan 2030 12:00:30 GMT', 30],
     ['Tuesday, 01-Jan-30 12:00:30 GMT', 30],
     ['Mon, 31 Dec 2029 12:00:00 GMT', 0],
-    [['5', '9'], 5],
     ['2147483649', 2 ** 31],
     ['9'.repeat(310), 2 ** 31],
     ['Fri, 31 Dec 9999 23:59:59 GMT', 2 ** 31],
-    ...[undefined, '', '-5', 'soon', '1e3', 'Tue, never', '2030-01-01', []].map(
-      (value): [string | string[] | undefined, undefined] => [value, undefined],
+    ...[undefined, '', '-5', 'soon', '1e3', 'Tue, never', '2030-01-01'].map(
+      (value): [string | undefined, undefined] => [value, undefined],
     ),
   ])('%j is %s seconds', (value, seconds) => {
     expect(parseRetryAfter(value, NOW)).toBe(seconds);
