@@ -2,7 +2,6 @@
 import 'reflect-metadata';
 import type * as X509 from '@peculiar/x509';
 import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto';
-import { isNotInstalled } from '../errors/coded-error.js';
 import { summarize } from '../tls/certificate-summary.js';
 
 const { subtle } = webcrypto;
@@ -155,9 +154,10 @@ async function importX509(): Promise<typeof X509> {
   }
 }
 
-/** Where the package is not installed, an error with the command that installs it. */
+/** If the package, or one that it needs, is not installed: an error with the command that installs it. */
 export function explainAbsence(error: unknown): unknown {
-  if (!isNotInstalled(error)) return error;
+  const { code } = Object(error) as { code?: unknown };
+  if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return error;
   return new Error(
     'ServiceSimulator makes certificates with an optional peer dependency, which is not installed: npm i -D @peculiar/x509',
   );
