@@ -1,6 +1,6 @@
 import { ServiceRequestError } from '../errors/index.js';
 
-const NAME = /\{([A-Za-z_]\w*)\}/g;
+const NAME = /\{([^{}]+)\}/g;
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
 /** A control character, or half of one that has two. */
 const UNSENDABLE = /[\p{Cc}\p{Cs}]/u;

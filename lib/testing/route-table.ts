@@ -66,15 +66,15 @@ export function matchesTemplate(template: string, path: string): boolean {
 function segmentsOf(template: string): Segment[] {
   const segments = withoutLastSlash(template).split('/');
   const isPath =
-    segments.shift() === '' && segments.every((each) => /^(?!:)([^?#*{}]|\{[A-Za-z_]\w*\})*$/.test(each));
+    segments.shift() === '' && segments.every((each) => /^(?!:)([^?#*{}]|\{[A-Za-z_][\w-]*\})*$/.test(each));
   if (!isPath) {
     throw new TypeError(
       `a path is as '/accounts/v1/{id}', where {id} stands for any text, without query, and not '${template}'.`,
     );
   }
   return segments.map((segment) => {
-    const names = [...segment.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-    const source = segment.replace(/[.+^$()|[\]\\]/g, '\\$&').replace(/\{\w+\}/g, '(.+)');
+    const names = [...segment.matchAll(/\{([\w-]+)\}/g)].map(([, name]) => name);
+    const source = segment.replace(/[.+^$()|[\]\\]/g, '\\$&').replace(/\{[\w-]+\}/g, '(.+)');
     return names.length > 0 ? { names, pattern: new RegExp(`^${source}$`, 's') } : segment;
   });
 }

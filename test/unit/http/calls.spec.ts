@@ -531,6 +531,8 @@ describe('names in a path', () => {
     expect(describeError(error)).toContain(`GET ${path}: HTTP 404`);
     await http.post('/a/{id}', {}, { pathParams: { id: "it's (1)!" } });
     expect(arrived[1]?.url).toBe("/a/it's%20(1)!");
+    await http.get('/a/{account-id}', { pathParams: { 'account-id': 7 } });
+    expect(arrived[2]?.url).toBe('/a/7');
   });
 
   it('stand for the resource and its version in messages where a path has none', async () => {
@@ -563,11 +565,13 @@ describe('names in a path', () => {
       expect(error).toMatchObject({ faults: [{ property: 'pathParams.id' }] });
       expect(answerOf(error)).toMatchObject({ status: 500 });
     }
-    const error = await errorOf(http.get('/a/{id}'));
-    expect(error).toMatchObject({
-      message: expect.stringContaining('pathParams is missing, with a value for {id}'),
-    });
-    expect(answerOf(error)).toMatchObject({ status: 500 });
+    for (const name of ['{id}', '{account-id}', '{0}']) {
+      const error = await errorOf(http.get(`/a/${name}`));
+      expect(error).toMatchObject({
+        message: expect.stringContaining(`pathParams is missing, with a value for ${name}`),
+      });
+      expect(answerOf(error)).toMatchObject({ status: 500 });
+    }
     expect(answerOf(await errorOf(http.get('/a/{id}', { pathParams: {} })))).toMatchObject({ status: 400 });
     expect(arrived).toHaveLength(0);
   });
