@@ -11,10 +11,7 @@ import { API_SCOPE, checkScope, customerScope } from './scope.js';
 import { type TokenCache } from './cache/token-cache.js';
 
 /** The parts of the client identity that this class uses. */
-export type IdentityView = Pick<
-  Identity,
-  'httpsAgent' | 'secureContext' | 'certificate' | 'status' | 'reload'
->;
+type IdentityView = Pick<Identity, 'httpsAgent' | 'secureContext' | 'certificate' | 'status' | 'reload'>;
 
 /** Runs calls so that a shutdown waits for them. `run` rejects once the module has ended. */
 interface CallCount {

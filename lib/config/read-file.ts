@@ -15,7 +15,7 @@ export async function readRegularFile(path: string): Promise<Buffer> {
 }
 
 /** Why {@link readRegularFile} failed: "the file /run/secrets/x cannot be read (ENOENT)". */
-export function whyUnreadable(path: string, error: unknown): string {
+function whyUnreadable(path: string, error: unknown): string {
   const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
   return isPlainPath(path)
     ? `the file ${resolve(path)} cannot be read (${code}).`

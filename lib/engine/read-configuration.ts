@@ -8,7 +8,7 @@ import { systemClock } from '../time/clock.js';
 import { ClientIdentity } from '../tls/client-identity.js';
 
 /** Where a client's options come from, in their order. */
-export interface ConfigurationSources {
+interface ConfigurationSources {
   /** The module's name, `undefined` for the unnamed one. */
   name?: string;
   given: ServiceModuleOptions;

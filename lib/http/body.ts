@@ -15,7 +15,7 @@ const INSTEAD =
  * Refuses a stream as body, and leaves it untouched: not read, not closed, without a listener. A stream can be sent only
  * once, so neither a retry nor a replay would be possible. Throws ServiceRequestError.
  */
-export function refuseStream(data: unknown): void {
+function refuseStream(data: unknown): void {
   if (typeof data !== 'object' || data === null) return;
   const { pipe, getReader, getBoundary } = data as Record<string, unknown>;
   if (typeof pipe === 'function' && typeof getBoundary === 'function') {

@@ -11,9 +11,6 @@ import { type EncodedBody } from './body.js';
 import { takeHeaders } from './call-headers.js';
 import { routeOf } from './path-template.js';
 
-/** How its caller may end a call: by signal, or by axios's older cancel token, which HttpService's Observables use. */
-export type CallerSignals = Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'>;
-
 /**
  * Wraps an error on its way past axios; the caller gets the error itself. Axios would run the host's `transformResponse` on
  * an error's response, and change it. To the reason of an abort it would add the frames of each caller, and thousands may
@@ -23,8 +20,14 @@ export class PastAxios {
   constructor(readonly reason: unknown) {}
 }
 
-/** What its caller gave, with or without `pathParams`, and `basePath`, the path of the service's address. */
-export type GivenCall = CallerSignals & { path?: string; isTemplate?: boolean; basePath?: string };
+/** What its caller gave. Axios's older cancel token ends a call too: HttpService's Observables use it. */
+interface GivenCall extends Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'> {
+  path?: string;
+  /** With `pathParams`. */
+  isTemplate?: boolean;
+  /** The path of the service's address. */
+  basePath?: string;
+}
 
 const BEARER = /^Bearer /i;
 const NO_CREDENTIALS: Credentials = {};
@@ -120,7 +123,7 @@ export class Call {
     if (cancelToken?.subscribe) this.#followToken(cancelToken);
   }
 
-  #followToken(token: NonNullable<CallerSignals['cancelToken']>): void {
+  #followToken(token: NonNullable<GivenCall['cancelToken']>): void {
     const { signal: given } = this;
     const controller = new AbortController();
     const cancel = (): void => controller.abort(new CallCancelled());

@@ -6,7 +6,7 @@ type Signals = readonly (AbortSignal | undefined)[];
  * Calls one of the two, once: `onTime` after the delay, or `onAbort` with the reason of a signal that is aborted before.
  * No signal may be aborted yet. Returns a function that ends the wait.
  */
-export function startTimer(
+function startTimer(
   clock: Clock,
   delayMs: number,
   signals: Signals,

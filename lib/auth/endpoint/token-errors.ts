@@ -33,7 +33,7 @@ export function tokenConnectionError(place: TokenPlace, fault: ExplainedFault): 
   });
 }
 
-export interface RefusedAnswer {
+interface RefusedAnswer {
   status: number;
   /** The parsed body; undefined if it was not JSON. */
   json: unknown;

@@ -5,7 +5,7 @@ import { GUIDES } from '../../version.js';
 import { type Input, nameOf } from './read-identity.js';
 
 /** One PEM block (RFC 7468), with real newlines. */
-export interface PemBlock {
+interface PemBlock {
   label: string;
   pem: string;
 }
