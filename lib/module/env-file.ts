@@ -12,7 +12,7 @@ export async function explainEnvFile(
   noVariable: boolean,
 ): Promise<string | undefined> {
   const text = await readFile('.env', 'utf8').catch(() => undefined);
-  const inFile = namesIn(text ?? '');
+  const inFile = variablesIn(text ?? '');
   if (service === undefined) {
     // If so, the application reads the file by itself, without ConfigModule.
     const isRead = inFile.length > 0 && inFile.every((variable) => process.env[variable] !== undefined);
@@ -38,6 +38,6 @@ const NO_VALUE =
   '.env in the working directory has no value for any of them: fill it in, or check the file that envFilePath names';
 
 /** The names that a file sets, without their values. */
-function namesIn(text: string): string[] {
+function variablesIn(text: string): string[] {
   return [...text.matchAll(/^\s*(?:export\s+)?([\w.-]+)\s*=[^\S\n]*\S/gm)].map(([, variable]) => variable);
 }
