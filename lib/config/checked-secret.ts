@@ -2,15 +2,12 @@ import { type ConfigurationFault } from '../errors/index.js';
 import { systemClock } from '../time/clock.js';
 import { within } from '../time/timers.js';
 import { readSecret } from './read-file.js';
-import { isFile, Secret, type SecretValue } from './secret.js';
+import { isFile, Secret, SOURCE_MS, type SecretValue } from './secret.js';
 
 const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
 const UNSENDABLE =
   'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is not ASCII.';
 const BROKEN = 'begins or ends with a line break or a tab, which would be sent as a part of it: remove it.';
-/** Milliseconds for a vault to answer. */
-const SOURCE_MS = 8_000;
-
 /** Reads a secret at start-up. The function of a client secret is not called before a token is needed. */
 export async function checkedSecret(
   value: SecretValue | (() => string | Promise<string>) | undefined,

@@ -6,6 +6,9 @@ export type SecretValue = string | { file: string };
 /** PEM text (real or `\n`-escaped newlines), its base64, or its file. */
 export type PemValue = string | { file: string };
 
+/** Milliseconds for a function, such as a vault, to return a secret: fewer than a token request has, so that the error names it. */
+export const SOURCE_MS = 8_000;
+
 /** Whether a value is in a file that it names. */
 export function isFile(value: unknown): value is { file: string } {
   return typeof value === 'object' && typeof (value as { file?: unknown } | null)?.file === 'string';

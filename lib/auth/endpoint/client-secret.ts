@@ -1,13 +1,11 @@
 import { type Clock, watching } from '../../time/clock.js';
 import { UnreadableFile } from '../../config/read-file.js';
-import { type Secret } from '../../config/secret.js';
+import { type Secret, SOURCE_MS } from '../../config/secret.js';
 import { type DescribeOption, ServiceTokenError } from '../../errors/index.js';
 import { within } from '../../time/timers.js';
 
 /** Milliseconds for which a reading counts as new: the source is not asked more often, unless the secret was refused. */
 const NEW_MS = 1_000;
-/** Milliseconds for a vault to answer. Less than a token request has, so that the error names the secret. */
-const SOURCE_TIMEOUT_MS = 8_000;
 
 /** Reads the client secret from its source, one reading at a time: callers share the one under way. */
 export class ClientSecret {
@@ -66,7 +64,7 @@ export class ClientSecret {
   async #ask(): Promise<Secret> {
     const unavailable = (message?: string) => unavailableSecret(this.#describeOption, message);
     this.#begunAt = this.#clock.monotonic();
-    const limit = { clock: this.#clock, timeoutMs: SOURCE_TIMEOUT_MS, expired: unavailable };
+    const limit = { clock: this.#clock, timeoutMs: SOURCE_MS, expired: unavailable };
     const secret = await within(limit, () => this.#source()).catch((error: unknown) => {
       throw error instanceof UnreadableFile
         ? unavailable(`oauth.clientSecret: ${error.message}`)
@@ -81,7 +79,7 @@ export class ClientSecret {
 /** An error of a vault's client may quote the secret, a token of its own or a request. */
 const WITHOUT_ITS_ERROR =
   'The source of the client secret (oauth.clientSecret) threw, gave no text, or took longer than ' +
-  `${SOURCE_TIMEOUT_MS / 1000} s. Its own error is left out because it may quote the secret.`;
+  `${SOURCE_MS / 1000} s. Its own error is left out because it may quote the secret.`;
 
 function unavailableSecret(describeOption: DescribeOption, message = WITHOUT_ITS_ERROR): ServiceTokenError {
   return new ServiceTokenError({
