@@ -4,7 +4,8 @@ import { type AccessToken, type WaitOptions } from './access-token.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { API_SCOPE } from './scope.js';
 
-const BEARER = 'Bearer ';
+/** How the header of a token begins. */
+export const BEARER = 'Bearer ';
 
 /** The secret headers of a call: the app token, the bearer, or both (`sendAppTokenWithBearer`). One frozen object for one token. */
 export type Credentials = Readonly<Record<string, string>>;

@@ -31,7 +31,6 @@ function refuseStream(data: unknown): void {
 
 /** The error for data or params that cannot be encoded. */
 export function notEncoded(property: string, error: unknown): ServiceRequestError {
-  if (error instanceof ServiceRequestError) return error;
   const { message } = Object(error) as Partial<Error>;
   return ServiceRequestError.of(property, cleanText(`could not be encoded (${String(message)})`, [], 200));
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type InternalAxiosRequestConfig } from 'axios';
-import { type Credentials } from '../auth/authenticator.js';
+import { BEARER, type Credentials } from '../auth/authenticator.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { cleanText, ServiceApiError, ServiceRequestError, type CertificateSummary } from '../errors/index.js';
 import { checkSignal } from '../exchange/call-limits.js';
@@ -29,7 +29,6 @@ interface GivenCall extends Pick<InternalAxiosRequestConfig, 'signal' | 'cancelT
   basePath?: string;
 }
 
-const BEARER = /^Bearer /i;
 const NO_CREDENTIALS: Credentials = {};
 /** Visible ASCII, as it goes into a header and log lines. */
 const USABLE_ID = /^[\x21-\x7e]{1,128}$/;
@@ -154,7 +153,7 @@ export class Call {
     for (const name of Object.keys(credentials)) {
       const value = credentials[name];
       this.headers[name.toLowerCase()] = value;
-      this.secrets.push(name === 'Authorization' ? value.replace(BEARER, '') : value);
+      this.secrets.push(name === 'Authorization' ? value.slice(BEARER.length) : value);
     }
   }
 
