@@ -5,6 +5,7 @@ import {
   explain,
   type Explanation,
 } from '../errors/index.js';
+import { formatDate } from '../time/clock.js';
 import { HANDSHAKE_FAILURE } from './classify.js';
 import { type ExchangeFaultDetails, isUnsent } from './exchange.types.js';
 
@@ -245,7 +246,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
           ? 'the answer began, but its rest did not arrive'
           : 'the request was sent, but no answer began',
       limit: limitMs === undefined ? 'the time limit' : `${Math.max(0, Math.round(limitMs))} ms`,
-      now: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
+      now: formatDate(Date.now()),
       rule: reason.replace('HPE_', '').replaceAll('_', ' ').toLowerCase(),
       // A code of the system says the same without our prefix.
       reason: reason && ` (${reason.replace(/^ERR_PROXY_(?=E[A-Z]+$)/, '')})`,

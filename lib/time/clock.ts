@@ -2,6 +2,11 @@ import { clearImmediate, setImmediate } from './immediate.js';
 
 export const DAY_MS = 86_400_000;
 
+/** "2030-01-31T12:00:00Z". */
+export function formatDate(value: Date | string | number): string {
+  return new Date(value).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
 /** The time that the module uses. Tests pass their own. */
 export interface Clock {
   /** Wall clock, milliseconds since the epoch. */

@@ -1,5 +1,6 @@
 import { ServiceCertificateError, type CertificateSummary, type DescribeOption } from '../errors/index.js';
-import { formatDate, describeCertificate } from './certificate-summary.js';
+import { formatDate } from '../time/clock.js';
+import { describeCertificate } from './certificate-summary.js';
 
 /** Of the last certificate that we send. A server that knows its own root alone misses what is between. */
 export function ofIssuer(lastIssuer: string): string {

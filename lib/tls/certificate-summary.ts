@@ -26,11 +26,6 @@ export function describeCertificate({ subject, fingerprint256 }: CertificateSumm
   return `"${subject}" (SHA-256 ${fingerprint256})`;
 }
 
-/** "2030-01-31T12:00:00Z". */
-export function formatDate(value: Date | string | number): string {
-  return new Date(value).toISOString().replace(/\.\d+Z$/, 'Z');
-}
-
 // Node puts one attribute in each line. An empty name is undefined in some versions.
 function oneLine(name: string | undefined): string {
   return (name ?? '').split('\n').join(', ');

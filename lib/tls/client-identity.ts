@@ -1,10 +1,10 @@
 import { type Agent } from 'node:http';
 import { type SecureContext } from 'node:tls';
-import { type Clock } from '../time/clock.js';
+import { type Clock, formatDate } from '../time/clock.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
-import { daysLeft, describeCertificate, formatDate, summarize } from './certificate-summary.js';
+import { daysLeft, describeCertificate, summarize } from './certificate-summary.js';
 import { Connections, connectPlain } from './connections/connections.js';
 import { IdentityAgent, type IdentityPoolSettings } from './connections/identity-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';

@@ -10,13 +10,8 @@ import { variablePrefix } from '../../config/module-name.js';
 import { variableOf } from '../../config/variables.js';
 import { GUIDES, VERSION } from '../../version.js';
 import { type ConfigurationFault } from '../../errors/index.js';
-import {
-  daysLeft,
-  describeCertificate,
-  formatDate,
-  summarize,
-  WARNING_DAYS,
-} from '../../tls/certificate-summary.js';
+import { formatDate } from '../../time/clock.js';
+import { daysLeft, describeCertificate, summarize, WARNING_DAYS } from '../../tls/certificate-summary.js';
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';
 import { type Configuration } from '../../engine/read-configuration.js';
 import { type Variables } from '../env-file.js';

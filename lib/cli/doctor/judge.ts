@@ -2,7 +2,7 @@ import { type X509Certificate } from 'node:crypto';
 import { type CertificateSummary, cleanText } from '../../errors/index.js';
 import { HANDSHAKE_FAILURE } from '../../exchange/classify.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
-import { formatDate } from '../../tls/certificate-summary.js';
+import { formatDate } from '../../time/clock.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
 import { explained, type Place } from './place.js';

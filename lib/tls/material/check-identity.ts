@@ -1,6 +1,7 @@
 import { type KeyObject, type X509Certificate } from 'node:crypto';
 import { type CertificateSummary, type ConfigurationFault, describeLocation } from '../../errors/index.js';
-import { describeCertificate, formatDate, summarize } from '../certificate-summary.js';
+import { formatDate } from '../../time/clock.js';
+import { describeCertificate, summarize } from '../certificate-summary.js';
 import { PemContents } from './pem-contents.js';
 import { readPrivateKey } from './private-key.js';
 import { type IdentitySnapshot } from './read-identity.js';

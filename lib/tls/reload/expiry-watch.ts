@@ -1,12 +1,6 @@
-import { type Clock, DAY_MS } from '../../time/clock.js';
+import { type Clock, DAY_MS, formatDate } from '../../time/clock.js';
 import { type Log } from '../../exchange/io.js';
-import {
-  daysLeft,
-  describeCertificate,
-  formatDate,
-  summarize,
-  WARNING_DAYS,
-} from '../certificate-summary.js';
+import { daysLeft, describeCertificate, summarize, WARNING_DAYS } from '../certificate-summary.js';
 import { type LoadedIdentity } from '../material/check-identity.js';
 
 /** Warns of certificates in their last days, ours and those of the chain: at once and then each day. Returns its end. */
