@@ -21,25 +21,17 @@ type Declared = Pick<OptionEntry, 'suffix' | 'kind'> & { key: string; section?: 
 
 const DECLARED = 'nestjs-service:options';
 
-/** Declares a property as an option with its rules. */
-export function Option(
-  suffix?: string,
-  kind: OptionKind = 'text',
-  ...rules: PropertyDecorator[]
-): PropertyDecorator {
-  return declare({ suffix, kind }, ...rules);
-}
-
 /** Declares a property as a section, whose options are declared in the given class. */
 export function Section(section: OptionsClass): PropertyDecorator {
-  return declare({ kind: 'text', section }, ValidateNested({ message: 'must be an object' }));
+  return Option({ kind: 'text', section }, ValidateNested({ message: 'must be an object' }));
 }
 
-function declare(declared: Omit<Declared, 'key'>, ...rules: PropertyDecorator[]): PropertyDecorator {
+/** Declares a property as an option with its rule. */
+export function Option(declared: Omit<Declared, 'key'>, rule: PropertyDecorator): PropertyDecorator {
   return (target, key) => {
     const others = declaredIn(target);
     Reflect.defineMetadata(DECLARED, [...others, { ...declared, key: String(key) }], target);
-    for (const rule of [IsOptional(), ...rules]) rule(target, key);
+    for (const each of [IsOptional(), rule]) each(target, key);
   };
 }
 

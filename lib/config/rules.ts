@@ -19,7 +19,7 @@ function rule(kind: OptionKind, isValid: (value: unknown) => boolean, message: s
 function ruleOf(kind: OptionKind, faultOf: (value: unknown) => string | undefined): Rule {
   const validator = { validate: (value: unknown) => faultOf(value) === undefined };
   const message = ({ value }: { value: unknown }) => faultOf(value) ?? '';
-  return (suffix) => Option(suffix, kind, ValidateBy({ name: 'rule', validator }, { message }));
+  return (suffix) => Option({ suffix, kind }, ValidateBy({ name: 'rule', validator }, { message }));
 }
 
 const isTextLike = (value: unknown, form: RegExp): boolean => typeof value === 'string' && form.test(value);
