@@ -12,7 +12,7 @@ import {
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { askedDelay, retryDelay } from '../time/back-off.js';
 import { systemClock } from '../time/clock.js';
-import { nextTurn } from '../time/immediate.js';
+import { nextTurn, untilRead } from '../time/immediate.js';
 import { sleep, within } from '../time/timers.js';
 import { type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
@@ -89,8 +89,8 @@ export class CallRunner {
   /**
    * With the credentials of the moment: a token may have ended since the last attempt. If others are running, it begins
    * with the next turn of the event loop: all requests of one turn go out together, which costs a third less. A change that
-   * can be sent only once begins two turns later: if this process stood still while the server closed a connection, the end
-   * of that has been read by then, also if the call comes out of a callback of I/O.
+   * can be sent only once waits until the end of a connection has been read that the server closed while this process
+   * stood still.
    */
   async #attempt(call: Call): Promise<Outcome> {
     const credentials = this.#authenticator.use() ?? (await this.#authenticator.get(waitOf(call)));
@@ -98,7 +98,7 @@ export class CallRunner {
     const isAlone = this.#running === 0;
     this.#running += 1;
     try {
-      if (!isRepeatable(call)) await nextTurn().then(nextTurn);
+      if (!isRepeatable(call)) await untilRead();
       else if (!isAlone) await nextTurn();
       return await outcomeOf(() => this.#exchange(call));
     } finally {

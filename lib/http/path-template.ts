@@ -1,4 +1,4 @@
-import { ServiceRequestError } from '../errors/index.js';
+import { cleanText, ServiceRequestError } from '../errors/index.js';
 
 const NAME = /\{([^{}]+)\}/g;
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
@@ -18,11 +18,11 @@ export function fillPath(path: unknown, given: PathParams | null | undefined): s
   const template = templateOf(path);
   const [named] = template.match(NAME) ?? [];
   if (!given && named)
-    throw ServiceRequestError.ofCode('pathParams', `is missing, with a value for ${named}`);
+    throw ServiceRequestError.ofCode('pathParams', `is missing, with a value for ${shown(named)}`);
   const unknown = Object.keys(params).find((name) => !template.includes(`{${name}}`));
   if (unknown !== undefined) {
     throw ServiceRequestError.ofCode(
-      `pathParams.${unknown}`,
+      `pathParams.${shown(unknown)}`,
       'is not in the path, as {name} before the query',
     );
   }
@@ -53,13 +53,17 @@ function templateOf(path: string): string {
   return end < 0 ? path : path.slice(0, end);
 }
 
+/** A name may be an outsider's, if a host puts a path together, or spreads a body into the values. */
+function shown(name: string): string {
+  return cleanText(name, [], 64);
+}
+
 function encode(name: string, value: unknown): string {
+  const refused = (what: string) => ServiceRequestError.of(shown(name), what);
   const isText = typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value);
-  if (!isText) throw ServiceRequestError.of(name, 'must be a text or a number');
+  if (!isText) throw refused('must be a text or a number');
   const text = String(value);
-  if (text === '') throw ServiceRequestError.of(name, 'must not be empty');
-  if (UNSENDABLE.test(text)) {
-    throw ServiceRequestError.of(name, 'must not hold a control character or a part of a character');
-  }
+  if (text === '') throw refused('must not be empty');
+  if (UNSENDABLE.test(text)) throw refused('must not hold a control character or a part of a character');
   return encodeURIComponent(text);
 }

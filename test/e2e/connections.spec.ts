@@ -212,6 +212,22 @@ describe('a connection that the server closed while this process stood still', (
     await module.close();
   });
 
+  it('is not taken by a POST while other work holds the process up', async () => {
+    await using simulator = await startSimulator();
+    const { module, customers } = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
+    const create = () => customers.create({ app_user_id: randomUUID() });
+    await create();
+    // Just before the call goes on in the second turn.
+    const other = (): void => {
+      for (const end = performance.now() + 30; performance.now() < end;);
+      simulator.dropConnections();
+    };
+    setImmediate(() => setImmediate(other));
+    await create();
+    expect(new Set(simulator.apiRequests.map(({ connection }) => connection)).size).toBe(2);
+    await module.close();
+  });
+
   it('is not taken by a POST that waited for it', async () => {
     await using simulator = await startSimulator();
     const options = simulator.moduleOptions({ authentication: 'mtls' });

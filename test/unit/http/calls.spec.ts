@@ -573,6 +573,9 @@ describe('names in a path', () => {
       expect(answerOf(error)).toMatchObject({ status: 500 });
     }
     expect(answerOf(await errorOf(http.get('/a/{id}', { pathParams: {} })))).toMatchObject({ status: 400 });
+    const forged = `x\n[Nest] LOG ${'y'.repeat(99)}`;
+    for (const outsiders of [http.get('/a', { pathParams: { [forged]: 1 } }), http.get(`/a/{${forged}}`)])
+      expect(((await errorOf(outsiders)) as Error).message).not.toMatch(/\n|y{65}/);
     expect(arrived).toHaveLength(0);
   });
 });
