@@ -15,8 +15,8 @@ export class ServiceModule extends ConfigurableModuleClass {
    * namespace (`service-<name>` for a named module) or the SERVICE_* variables of ConfigModule, wherever the application
    * imports it; without ConfigModule, from the variables of the process.
    *
-   * The application does not start if options are not usable, or if two modules would read one variable for different
-   * options. One ServiceConfigurationError has all faults; a ServiceCertificateError, if all are about certificates.
+   * The application does not start if options are not usable, or if the module without a name reads variables of this name
+   * too. One ServiceConfigurationError has all faults; a ServiceCertificateError, if all are about certificates.
    * @example imports: [ConfigModule.forRoot(), ServiceModule.forRoot({ isGlobal: true })]
    * @throws ServiceConfigurationError if `options` is not an object or `name` cannot be a module's
    */

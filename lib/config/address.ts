@@ -30,6 +30,7 @@ function parseUrl(value: unknown): URL | undefined {
   return typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
 }
 
+/** Whether a host name of an address means this machine. */
 export function isLoopback(hostname: string): boolean {
   // Not api.localhost: a DNS server may know it as another machine.
   if (hostname === 'localhost' || hostname === '[::1]') return true;

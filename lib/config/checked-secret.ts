@@ -8,6 +8,7 @@ const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
 const UNSENDABLE =
   'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is not ASCII.';
 const BROKEN = 'begins or ends with a line break or a tab, which would be sent as a part of it: remove it.';
+
 /** Reads a secret at start-up. The function of a client secret is not called before a token is needed. */
 export async function checkedSecret(
   value: SecretValue | (() => string | Promise<string>) | undefined,

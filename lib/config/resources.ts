@@ -14,7 +14,7 @@ export type ResourceName = keyof typeof RESOURCES;
 
 export const RESOURCE_NAMES = Object.keys(RESOURCES) as ResourceName[];
 
-/** The collection that a path or an address ends in, a slash at its end aside. */
+/** The collection that a path or an address ends in, with or without a slash. */
 export function collectionAtEnd(path: string): string | undefined {
   const plain = withoutSlashes(path);
   return Object.values(RESOURCES).find((path) => plain.endsWith(path));

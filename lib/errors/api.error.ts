@@ -95,7 +95,7 @@ export class ServiceApiError extends ServiceError {
 }
 
 /**
- * Defines `response` where nothing shows it that prints or copies an error. util.inspect({ showHidden, getters }) reads the
+ * Defines `response` so that nothing that prints or copies an error shows it. util.inspect({ showHidden, getters }) reads the
  * getters of classes too, but looks at no prototype from one on whose constructor is a built-in.
  */
 function hideResponse(prototype: ServiceApiError): void {

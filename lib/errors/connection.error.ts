@@ -42,7 +42,7 @@ export class ServiceConnectionError extends ServiceError {
   readonly reason?: string;
   /**
    * True if the service may have carried out the call (POST, PUT, PATCH or DELETE). Find out what happened before you send
-   * it again. False if the service did nothing, and for calls that change nothing (GET, HEAD, OPTIONS).
+   * it again. False if the service did nothing, and for calls that change nothing (GET, HEAD, OPTIONS, and with `readOnly`).
    */
   readonly outcomeUnknown: boolean;
   /**

@@ -22,6 +22,7 @@ export interface ParseOption<T> {
   parse?: AnswerParser<T> | undefined;
 }
 
+/** Of a call that may change something. */
 export interface HeaderOptions extends CallOptions {
   /** Further headers, such as a correlation id; the authenticating ones are the module's. */
   headers?: Record<string, string> | undefined;
@@ -37,6 +38,7 @@ export interface HeaderOptions extends CallOptions {
   attemptTimeout?: number | undefined;
 }
 
+/** Of a call by its path. */
 export interface HttpCallOptions extends HeaderOptions {
   /** Query parameters. */
   params?: Record<string, unknown> | URLSearchParams | undefined;
@@ -61,6 +63,7 @@ export interface HttpCallOptions extends HeaderOptions {
 /** What the body of a success is read as, if not as JSON. */
 export type ResponseType = 'text' | 'bytes';
 
+/** The same, with method and body. */
 export interface HttpRequestOptions extends HttpCallOptions {
   /** Default GET. */
   method?: string | undefined;

@@ -4,7 +4,7 @@ import { type ServiceIo } from '../exchange/io.js';
 import { type Identity } from '../tls/client-identity.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 
-/** The parts of one client of the service, passed whole to each of them. */
+/** What one client of the service is made of. Each of its parts gets all of it. */
 export interface ClientContext {
   options: ResolvedOptions;
   identity: Identity;

@@ -52,8 +52,8 @@ export function answerOf(error: unknown, options?: ExceptionAnswerOptions): Exce
 }
 
 /**
- * The same as an HttpException of Nest, with the body `{ statusCode, message, code, serviceStatus? }`. Its `cause` is the error, whose
- * hint is not for callers: it is not enumerable, so that it is not written where the exception is.
+ * The same as an HttpException of Nest, with the body `{ statusCode, message, code, serviceStatus? }`. Its `cause` is the
+ * error, whose hint is not for callers: it is not enumerable, so that what writes the exception does not write it.
  */
 export function toHttpException(error: ServiceError, options?: ExceptionAnswerOptions): HttpException;
 export function toHttpException(error: unknown, options?: ExceptionAnswerOptions): HttpException | undefined;

@@ -27,8 +27,8 @@ export function isRepeatable(call: Repeated): boolean {
 }
 
 /**
- * 429 says that nothing was done, so any call may be sent again, but a change without a key if the same one is under way.
- * The other statuses may come after the server acted.
+ * After a 429 nothing was done, so any call may be sent again. The exception is a change without a key, if the service says
+ * that the same one is under way. The other statuses may come after the server acted.
  */
 export function isRetryableAnswer(call: Repeated, response: ExchangeResponse): boolean {
   const { status } = response;

@@ -56,7 +56,7 @@ export class LinkSdkService {
     customer_id: string,
     { signal, timeout }: CallOptions = {},
   ): Promise<SessionParameters> {
-    // Without OAuth, nobody else does.
+    // Without OAuth no token is asked for, so nobody else checks it.
     checkTimeout(timeout);
     const token = await this.#getToken?.(customer_id, { signal, timeout });
     return {

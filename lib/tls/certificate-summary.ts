@@ -2,7 +2,7 @@ import { type X509Certificate } from 'node:crypto';
 import { DAY_MS } from '../time/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
 
-/** In so many last days of a certificate there are warnings. */
+/** The days before a certificate's end on which the log warns of it. */
 export const WARNING_DAYS = 30;
 
 /** Whole days left; negative once it has expired. */

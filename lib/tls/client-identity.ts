@@ -157,6 +157,7 @@ export class ClientIdentity {
     return this.#inUse.lacksChain;
   }
 
+  /** What is in use, with all its certificates. */
   get loaded(): LoadedIdentity {
     return this.#inUse;
   }

@@ -6,7 +6,7 @@ export interface WatchSettings {
   periodMs: number;
   /** Use only what was read twice, because files are written one after the other. */
   twice: boolean;
-  /** Ends within 30 s, and keeps the process running till then: a caller may wait for it. */
+  /** Ends within 30 s, and keeps the process running until then: a caller may wait for it. */
   read: (stopped: AbortSignal) => Promise<IdentitySnapshot>;
   /** Uses the content, unless it is in use already, or notes why it cannot be used. */
   apply: (content: IdentitySnapshot) => void;
