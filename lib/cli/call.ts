@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { BEARER } from '../auth/authenticator.js';
 import { createService, systemIo } from '../engine/create-service.js';
 import { cleanText, describeError, describeFault, holdsSecret, type ServiceError } from '../errors/index.js';
 import { parseJson } from '../exchange/decode.js';
@@ -77,7 +78,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     const { authorization = '', [options.appTokenHeader.toLowerCase()]: appToken = '' } = request.headers;
     // A token request has its credentials in the body.
     if (authorization + appToken === '') return world.exchange(request);
-    secrets.push(authorization.replace('Bearer ', ''), appToken);
+    secrets.push(authorization.slice(BEARER.length), appToken);
     answer = undefined; // The one before says nothing of this attempt.
     return (answer = await world.exchange(request));
   };

@@ -8,7 +8,10 @@ import { type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
 import { isDuplicate } from './retry-policy.js';
 
-/** The meaning of an answer. Options in braces are named; `{credentials}` and `{certificate}` say what to check of ours. */
+/**
+ * The meaning of an answer. Options in braces are named; `{credentials}` and `{certificate}` say what to check of ours,
+ * `{passOn}` how the host's callers hear of the case.
+ */
 interface Row {
   if: (answer: ExchangeResponse, pathname: string) => boolean;
   /** The app token and a bearer were sent. */

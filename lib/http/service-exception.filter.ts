@@ -45,8 +45,9 @@ const DAY_S = 86_400;
  * own code is at fault, such as an option of the call, to 500; the service's 400, 404, 409 and 422 as they are, with its name
  * of the case as `serviceStatus`, and its 403 and 429 of the cases in `passOn`; other refused credentials and certificates
  * (401, 403, a proxy's page about the certificate) and 5xx to 502; other 429 to 503 with Retry-After; time-outs to 504; other
- * connection, token and certificate errors to 503. If a change may have been carried out (`outcomeUnknown`), 502 or 504 says so, whatever the last answer was.
- * Never more than a status, a message, a code and that name. Answers from 500 on are logged, with what to check.
+ * connection, token and certificate errors to 503. If a change may have been carried out (`outcomeUnknown`), 502 or 504 says
+ * so, whatever the last answer was. Never more than a status, a message, a code and that name. Answers from 500 on are
+ * logged, with what to check.
  *
  * Over HTTP on Express and Fastify. In a microservice and on a WebSocket gateway the same goes the way of Nest's own filters:
  * `{ status: 'error', message, code, statusCode, serviceStatus? }` as the error of the reply, or as the event `exception`. In

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile } from 'node:fs';
@@ -194,29 +194,36 @@ describe('an attempt that hangs', () => {
 });
 
 describe('a connection that the server closed while this process stood still', () => {
+  let simulator: ServiceSimulator;
+  let started: StartedModule;
+  const create = () => started.customers.create({ app_user_id: randomUUID() });
+  /** With a connection that is idle. */
+  async function start(http: ServiceHttpOptions = {}): Promise<void> {
+    simulator = await startSimulator();
+    started = await startModule({ ...simulator.moduleOptions({ authentication: 'mtls' }), http });
+    await create();
+  }
+  afterEach(async () => {
+    await started.module.close();
+    await simulator.stop();
+    expect(new Set(simulator.apiRequests.map(({ connection }) => connection)).size).toBe(2);
+  });
+
   it.each<[string, (callback: () => void) => unknown]>([
     ['a timer', (callback) => setTimeout(callback, 1)],
     ['a callback of I/O', (callback) => readFile(import.meta.filename, callback)],
   ])('is not taken by a POST out of %s', async (_, after) => {
-    await using simulator = await startSimulator();
-    const { module, customers } = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
-    const create = () => customers.create({ app_user_id: randomUUID() });
-    await create();
+    await start();
     await new Promise((resolve, reject) => {
       after(() => {
         simulator.dropConnections();
         create().then(resolve, reject);
       });
     });
-    expect(new Set(simulator.apiRequests.map(({ connection }) => connection)).size).toBe(2);
-    await module.close();
   });
 
   it('is not taken by a POST while other work holds the process up', async () => {
-    await using simulator = await startSimulator();
-    const { module, customers } = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
-    const create = () => customers.create({ app_user_id: randomUUID() });
-    await create();
+    await start();
     // Just before the call goes on in the second turn.
     const other = (): void => {
       for (const end = performance.now() + 30; performance.now() < end;);
@@ -224,20 +231,12 @@ describe('a connection that the server closed while this process stood still', (
     };
     setImmediate(() => setImmediate(other));
     await create();
-    expect(new Set(simulator.apiRequests.map(({ connection }) => connection)).size).toBe(2);
-    await module.close();
   });
 
   it('is not taken by a POST that waited for it', async () => {
-    await using simulator = await startSimulator();
-    const options = simulator.moduleOptions({ authentication: 'mtls' });
-    const { module, customers } = await startModule({ ...options, http: { maxSockets: 1 } });
-    const create = () => customers.create({ app_user_id: randomUUID() });
-    await create();
+    await start({ maxSockets: 1 });
     await Promise.all([create().then(() => simulator.dropConnections()), create()]);
     expect(simulator.apiRequests.map(({ status }) => status)).toEqual([201, 201, 201]);
-    expect(new Set(simulator.apiRequests.map(({ connection }) => connection)).size).toBe(2);
-    await module.close();
   });
 });
 
