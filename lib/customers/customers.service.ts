@@ -4,8 +4,16 @@ import { type HeaderOptions, type ParseOption } from '../http/call-options.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 import { CreateCustomerDto } from './create-customer.dto.js';
 
-/** A customer as the service returns it, unchanged. The service shows no fields of one: check what you read. */
-export type Customer = { customer_id?: string } & Record<string, unknown>;
+/**
+ * A customer as the service returns it, unchanged. The specification does not show this response, so nothing checks these
+ * two fields at run time: pass `parse` to check them. Other fields pass through untouched.
+ */
+export type Customer = {
+  /** The service's id of the customer. */
+  customer_id: string;
+  /** The host application's own id of its user. */
+  app_user_id: string;
+} & Record<string, unknown>;
 
 /** The customers of the application (docs/service.md#calls). */
 @Injectable()

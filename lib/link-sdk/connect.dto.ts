@@ -94,6 +94,8 @@ export interface SessionParameters {
   /** The customer-scoped token: with OAuth credentials. */
   access_token?: string;
   customer_id: string;
+  /** In the sandbox only; production has no such field. */
+  sandbox?: true;
 }
 
 /** The parameters of `Service.connect()`. */

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
+import { type ServiceEnvironment } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
 import { validateInput } from '../http/validate-input.js';
@@ -12,6 +13,8 @@ const ADD_IT = 'add it to what the method returns: { ...parameters, name: value 
 /** Sessions of the LinkSDK in the browser (docs/service.md#linksdk-parameters). */
 @Injectable()
 export class LinkSdkService {
+  /** The environment that the sessions are for. It decides whether the SDK's parameters have `sandbox: true`. */
+  readonly environment: ServiceEnvironment;
   /** Absent without OAuth credentials. */
   readonly #getToken: ServiceAuthService['getCustomerToken'] | undefined;
   /** Set if it is one of the parameters. */
@@ -19,6 +22,7 @@ export class LinkSdkService {
 
   /** @internal */
   constructor(options: ResolvedOptions, auth: Pick<ServiceAuthService, 'getCustomerToken'>) {
+    this.environment = options.environment;
     const hasOAuth = options.oauth !== undefined;
     // As it is: what a test puts in the place of `auth.getCustomerToken` answers for that alone.
     this.#getToken = hasOAuth ? auth.getCustomerToken.bind(auth) : undefined;
@@ -26,8 +30,9 @@ export class LinkSdkService {
   }
 
   /**
-   * What every method of the SDK takes for one customer: the app_token, if one is set, and with OAuth credentials a
-   * customer-scoped access_token that is still valid for `linkSdk.minTokenLife`. A method's own parameters are added to it.
+   * What every method of the SDK takes for one customer: the app_token, if one is set, with OAuth credentials a
+   * customer-scoped access_token that is still valid for `linkSdk.minTokenLife`, and `sandbox: true` in the sandbox. A
+   * method's own parameters are added to it.
    * @throws ServiceRequestError if the request is not valid; ServiceTokenError or ServiceConnectionError if no token can be
    * obtained; `signal.reason`
    * @example { ...(await sdk.sessionParameters({ customer_id })), payment_intent_id }
@@ -63,6 +68,7 @@ export class LinkSdkService {
       ...(this.#appToken && { app_token: this.#appToken.reveal() }),
       ...(token && { access_token: token.accessToken }),
       customer_id,
+      ...(this.environment === 'sandbox' && { sandbox: true as const }),
     };
   }
 }

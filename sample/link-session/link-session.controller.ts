@@ -17,7 +17,9 @@ export class LinkSessionController {
   @ApiOperation({
     summary: 'The parameters of Service.connect() in the browser, for the customer of the session',
   })
-  @ApiCreatedResponse({ description: 'app_token, access_token, customer_id, permissions, bank_identifier' })
+  @ApiCreatedResponse({
+    description: 'app_token, access_token, customer_id, sandbox, permissions, bank_identifier',
+  })
   create(
     @Body() session: LinkSessionDto,
     @Req() { customerId }: CustomerRequest,

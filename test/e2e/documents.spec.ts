@@ -675,6 +675,7 @@ describe('docs/tokens.md', () => {
     expect(rest).toEqual({
       app_token: expect.any(String),
       customer_id: 'customer-42',
+      sandbox: true,
       permissions: ['identity'],
     });
     expect(simulator.issuedFor(access_token)).toMatchObject({ scope: 'customer.customer-42' });

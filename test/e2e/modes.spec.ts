@@ -260,6 +260,7 @@ describe('the modes', () => {
     const { access_token, ...others } = body as { access_token?: string };
     expect(others).toEqual({
       ...(hasAppToken && { app_token: simulator.appToken }),
+      ...(mode.environment === 'sandbox' && { sandbox: true }),
       customer_id: 'c-1',
       permissions: ['identity', 'accounts'],
       bank_identifier: 'b-1',

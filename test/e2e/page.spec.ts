@@ -222,6 +222,7 @@ describe('the page of the sample', () => {
         expect(await shownParameters(page)).toEqual({
           app_token: '36 characters, the same for all customers, without an end',
           customer_id,
+          sandbox: 'true',
           permissions: 'identity, accounts',
         });
         expectNothingOf(service.appToken, await page.content());

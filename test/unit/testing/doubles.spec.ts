@@ -125,7 +125,9 @@ describe('stubService', () => {
         access_token: 'stub-token.customer.c-1',
         customer_id: 'c-1',
         permissions: ['identity'],
+        sandbox: true,
       });
+      expect(sdk.environment).toBe('sandbox');
       expect(await http.get('/payments/v1')).toEqual({});
     });
 
