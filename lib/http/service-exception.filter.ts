@@ -1,4 +1,4 @@
-import { Catch, Optional, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { throwError, type Observable } from 'rxjs';
 import { describeError, type ServiceApiError, ServiceError } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';
@@ -54,12 +54,11 @@ const DAY_S = 86_400;
  * GraphQL an HttpException is thrown, whose `extensions` has all but the message. Other kinds of applications get the error
  * itself.
  */
-@Catch(ServiceError)
 export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
   readonly #logger = new SafeLogger(ServiceExceptionFilter.name);
   readonly #options: ExceptionAnswerOptions | undefined;
 
-  constructor(@Optional() options?: ExceptionAnswerOptions) {
+  constructor(options?: ExceptionAnswerOptions) {
     const { invalidRequestStatus: status = 400 } = options ?? {};
     if (!Number.isInteger(status) || status < 400 || status > 499) {
       throw new RangeError('invalidRequestStatus must be a status from 400 to 499');
@@ -94,6 +93,10 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
     });
   }
 }
+
+// Not a decorator: TypeScript would then declare the constructor's parameter to Nest, which injects undefined into an optional
+// one, but a mock of any kind in a test with useMocker().
+Catch(ServiceError)(ServiceExceptionFilter);
 
 /** Cut at shutdown: said once for all of them, by the module. */
 function isOrderlyEnd({ code, status }: ExceptionAnswer): boolean {

@@ -46,9 +46,9 @@ export function hideOptions(provider: Provider, token: unknown, provide: string)
       ({ service }: HostConfig, ...injected: unknown[]): GivenOptions =>
       async () => {
         const args = dependencies.map(({ token, optional }, index) => {
-          const arg = injected[index];
-          if (token !== ConfigService) return arg;
-          if (arg ?? service ?? optional) return arg ?? service;
+          if (token !== ConfigService) return injected[index];
+          const config = service ?? injected[index];
+          if (config ?? optional) return config;
           throw factoryError(
             'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
           );

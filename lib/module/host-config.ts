@@ -31,7 +31,7 @@ class LoadedConfig {
  * Waits for every ConfigModule of the application. They are found in Nest's container, because Nest injects only a
  * ConfigModule that is global or imported by this module. They all write to one store and read from it.
  *
- * @param injected preferred, because it may be a class of the host
+ * @param injected preferred, because it may be a class of the host. A mock that a test puts in its place is not read.
  * @throws ServiceConfigurationError if a ConfigModule has not finished in time; any error of a `load` function
  */
 export async function readHostConfig(
@@ -47,8 +47,25 @@ export async function readHostConfig(
     'has not finished loading',
     'One of its load functions does not end, or waits for something that needs ServiceModule.',
   );
-  const service = injected ?? loaded[0]?.config;
+  const own = injected && isOfApplication(modules, injected) ? injected : undefined;
+  const service = [own, loaded[0]?.config].find((each) => each && canRead(each));
   return { service, get: (key) => (service ? service.get<unknown>(key) : process.env[key]) };
+}
+
+/**
+ * False for a mock of `useMocker()`: Nest also mocks an optional ConfigService that our module may not inject, and
+ * provides its mocks in a core module of its own.
+ */
+function isOfApplication(modules: ModulesContainer, injected: ConfigService): boolean {
+  return [...modules.values()].some(
+    ({ metatype, providers }) =>
+      metatype.name !== 'InternalCoreModule' && providers.get(ConfigService)?.instance === injected,
+  );
+}
+
+/** False for a mock that a test gave to `overrideProvider(ConfigService)`, if it has no `get` or a value for every name. */
+function canRead(service: ConfigService): boolean {
+  return typeof service.get === 'function' && (service.get<unknown>('SERVICE_') ?? undefined) === undefined;
 }
 
 /** Seconds that a start waits for functions of the host, which may ask a slow vault. */

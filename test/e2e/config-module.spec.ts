@@ -1,12 +1,15 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { HttpModule, HttpService } from '@nestjs/axios';
 import { Global, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
 import { ConfigModule, ConfigService, registerAs } from '@nestjs/config';
 import {
   BanksService,
   getServiceToken,
   serviceConfig,
   ServiceConfigurationError,
+  ServiceExceptionFilter,
   ServiceModule,
   type ServiceModuleOptions,
 } from 'nestjs-service';
@@ -155,6 +158,49 @@ describe('ServiceModule beside ConfigModule', () => {
       const module = await start([...imports, ServiceModule.forRoot()]);
       expect(await module.get(BanksService).list()).toBeDefined();
     }
+  });
+
+  describe.each<[string, (name: PropertyKey) => unknown]>([
+    ['has no methods', () => undefined],
+    ['resolves to functions, as @golevelup/ts-jest does', () => () => () => undefined],
+    ['answers undefined, as jest-mock-extended and sinon do', () => () => undefined],
+    ['answers null, as ts-mockito does', () => () => null],
+  ])('in a test whose mock of ConfigService %s', (_, memberOf) => {
+    const createMock = () =>
+      new Proxy({}, { get: (_target, name) => (name === 'then' ? undefined : memberOf(name)) });
+    const filter = { provide: APP_FILTER, useClass: ServiceExceptionFilter };
+    const listOf = async (builder: ReturnType<typeof Test.createTestingModule>) => {
+      const module = await builder.compile();
+      const list = await module.get(BanksService).list();
+      await module.close();
+      return list;
+    };
+
+    it("reads the host's ConfigModule with useMocker(), also for the factory of forRootAsync", async () => {
+      const mine = ServiceModule.forRootAsync({
+        inject: [ConfigService],
+        useFactory: (service: ConfigService) => ({ appToken: service.getOrThrow('SERVICE_APP_TOKEN') }),
+      });
+      for (const imports of [
+        [config({ load: [namespace] }), ServiceModule.forRoot()],
+        [config({ load: [flat, chain] }), mine],
+      ]) {
+        const builder = Test.createTestingModule({ imports, providers: [filter] }).useMocker(createMock);
+        expect(await listOf(builder)).toHaveLength(10);
+      }
+    });
+
+    it('reads the variables with useMocker() and no ConfigModule', async () => {
+      setVariables(simulator.env({ environment: 'sandbox' }));
+      const builder = Test.createTestingModule({ imports: [ServiceModule.forRoot()], providers: [filter] });
+      expect(await listOf(builder.useMocker(createMock))).toHaveLength(10);
+    });
+
+    it('does not fail with a message about options that nobody has set', async () => {
+      const builder = Test.createTestingModule({ imports: [config({}), ServiceModule.forRoot()] });
+      const overridden = builder.overrideProvider(ConfigService).useValue(createMock());
+      await expect(overridden.compile()).rejects.toThrow(/^ServiceModule found no SERVICE_\* variable/);
+    });
   });
 
   it('reads what validate made of the variables', async () => {
