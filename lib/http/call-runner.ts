@@ -52,6 +52,13 @@ export class CallRunner {
   readonly #observer: CallObserver;
   /** Exchanges of this client that are running. */
   #running = 0;
+  /** Fingerprint of the client certificate of the last successful call. */
+  #acceptedCertificate: string | undefined = undefined;
+  /**
+   * Set while a certificate that has worked is refused: the server may have switched to the new one before its files are
+   * here. Calls wait for this promise and send nothing until then.
+   */
+  #newCertificate: Promise<boolean> | undefined = undefined;
 
   constructor(
     client: ClientContext,
@@ -93,6 +100,8 @@ export class CallRunner {
    * stood still.
    */
   async #attempt(call: Call): Promise<Outcome> {
+    // A call with a short time limit is sent after half of it: the server's refusal tells its caller more than a timeout.
+    if (this.#newCertificate) await this.#waitFor(this.#newCertificate, call, call.leftMs / 2);
     const credentials = this.#authenticator.use() ?? (await this.#authenticator.get(waitOf(call)));
     if (credentials !== call.credentials) call.authenticate(credentials);
     const isAlone = this.#running === 0;
@@ -152,18 +161,19 @@ export class CallRunner {
 
   /** Whether the call can be sent again with other credentials, or with another certificate. */
   async #hasOther(call: Call, outcome: Outcome): Promise<boolean> {
-    if (!isOutcomeUnknown(call, outcome)) return this.#replace(call, outcome);
+    if (!isOutcomeUnknown(call, outcome)) return this.#replace(call, outcome, true);
     // For the next call too. If it fails, the outcome of this call stays what it is; only its caller can end it earlier.
-    const hasOther = await this.#replace(call, outcome).catch(() => false);
+    const hasOther = await this.#replace(call, outcome, isRepeatable(call)).catch(() => false);
     if (isEndedByCaller(call)) throw call.signal?.reason;
     return hasOther && isRepeatable(call);
   }
 
-  /** Bearer or certificate. */
-  async #replace(call: Call, outcome: Outcome): Promise<boolean> {
+  /** Bearer or certificate. `mayWait`: the call can be sent again later. */
+  async #replace(call: Call, outcome: Outcome, mayWait: boolean): Promise<boolean> {
     if (outcome.response?.status === 401 && (await this.#replaceToken(call))) return true;
-    if (call.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
-    return (call.hasOtherCertificate = await this.#reload(call));
+    const verdict = certificateRefusal(outcome);
+    if (call.hasOtherCertificate || verdict === undefined) return false;
+    return (call.hasOtherCertificate = await this.#reload(call, verdict === 'refused', mayWait));
   }
 
   async #replaceToken(call: Call): Promise<boolean> {
@@ -172,17 +182,31 @@ export class CallRunner {
     return (await this.#authenticator.replace(call.credentials, waitOf(call))) !== undefined;
   }
 
-  /** Reads the identity again, for as long as the call may take. */
-  async #reload(call: Call): Promise<boolean> {
-    const expired = (): Error => faultToError(outOfTime(), call, this.#client);
-    const { identity, calls } = this.#client;
-    const limit = {
-      clock: systemClock,
-      timeoutMs: call.leftMs,
-      expired,
-      signals: [call.signal, calls.closed],
-    };
-    return within(limit, () => identity.reloadAfterRefusal(call.certificate));
+  /**
+   * Reads the identity again. If a certificate that has worked is refused, all calls wait for the new one. A change that may
+   * have been carried out (`mayWait` is false) fails at once.
+   */
+  async #reload(call: Call, isSure: boolean, mayWait: boolean): Promise<boolean> {
+    const { certificate } = call;
+    const hasWorked =
+      isSure && certificate !== undefined && certificate.fingerprint256 === this.#acceptedCertificate;
+    const reloaded = this.#client.identity.reloadAfterRefusal(certificate, hasWorked);
+    if (!hasWorked) return this.#waitFor(reloaded, call, call.leftMs);
+    const found = reloaded.finally(() => {
+      if (this.#newCertificate === found) this.#newCertificate = this.#acceptedCertificate = undefined;
+    });
+    this.#newCertificate ??= found;
+    return mayWait && this.#waitFor(found, call, call.leftMs);
+  }
+
+  /** Waits for another certificate. Resolves with false if there is none, or none in time. */
+  async #waitFor(certificate: Promise<boolean>, call: Call, timeoutMs: number): Promise<boolean> {
+    const { closed } = this.#client.calls;
+    const limit = { clock: systemClock, timeoutMs, expired: outOfTime, signals: [call.signal, closed] };
+    return within(limit, () => certificate).catch((error: unknown) => {
+      if (error instanceof ExchangeFault) return false;
+      throw error;
+    });
   }
 
   #mayRetry({ retries, maxRetries = this.#client.options.http.retries }: Call): boolean {
@@ -214,7 +238,12 @@ export class CallRunner {
     // Whatever the fault looks like, the shutdown closed the connection.
     if (fault && this.#client.calls.closed.aborted) throw faultToError(asClosed(fault), call, this.#client);
     if (fault) throw faultToError(withKnownLimit(fault, call), call, this.#client);
-    if (isSuccess(response.status)) this.#budget.giveBack(call.budgetTaken);
+    if (isSuccess(response.status)) {
+      this.#budget.giveBack(call.budgetTaken);
+      this.#acceptedCertificate = call.certificate?.fingerprint256;
+      // Not every server refuses the certificate: later calls need not wait.
+      this.#newCertificate = undefined;
+    }
     call.response = response;
     return response;
   }

@@ -1,6 +1,7 @@
 import { type Agent } from 'node:http';
 import { type SecureContext } from 'node:tls';
-import { type Clock, formatDate } from '../time/clock.js';
+import { type Clock, formatDate, watching } from '../time/clock.js';
+import { sleep } from '../time/timers.js';
 import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
@@ -39,8 +40,13 @@ export interface IdentityStatus {
 
 const FILES_PERIOD_MS = 2_000;
 const FUNCTION_PERIOD_MS = 60_000;
-/** Many calls are refused at the same moment, for the same reason: one reading in this time is enough. */
-const REFUSAL_MEMORY_MS = 10_000;
+/** While calls are refused, files are read again at most once in this time, and a function is called at most so often. */
+const REREAD_FILES_MS = 1_000;
+const REREAD_FUNCTION_MS = 10_000;
+/** How long calls wait for new files, from the first refusal on. */
+const WAIT_MS = 2_000;
+/** If only some servers refuse a certificate, calls wait at most once in this time. */
+const WAIT_AGAIN_MS = 60_000;
 
 /** The public part, which doubles can stand in for. */
 export type Identity = Pick<ClientIdentity, keyof ClientIdentity>;
@@ -68,8 +74,10 @@ export class ClientIdentity {
   #unusable?: Required<IdentityStatus>['lastReloadFault'] & { digest: string };
   #isClosed = false;
   #stopExpiry?: () => void;
-  #refusedAt = -Infinity;
-  #reloadedAfterRefusal?: Promise<boolean>;
+  /** The last reading after a refusal. Times are monotonic milliseconds. */
+  #reread = { at: -Infinity, done: Promise.resolve(false) };
+  /** The first refusal that calls wait after. */
+  #firstRefusal = { of: '', at: -Infinity };
 
   /**
    * Reads and checks everything. With faults there is no identity: the caller throws a ServiceCertificateError with all of
@@ -188,17 +196,29 @@ export class ClientIdentity {
     return this.#inUse.digest !== before.digest;
   }
 
-  /** The same for a refused call, once in 10 s. Resolves with true if another certificate than the refused one is in use. */
-  async reloadAfterRefusal(refused: CertificateSummary | undefined): Promise<boolean> {
+  /**
+   * Reads the files again for a call whose certificate was refused. Resolves with true once another certificate is in use.
+   * The server may know the new certificate before its files are here: with `mayWait` it goes on reading them for up to 2 s
+   * from the first refusal. A function is called at most once in 10 s, and not waited for. Never rejects.
+   * @param mayWait the certificate has worked with this server
+   */
+  async reloadAfterRefusal(refused: CertificateSummary | undefined, mayWait = false): Promise<boolean> {
     const isOther = () => this.certificate?.fingerprint256 !== refused?.fingerprint256;
     if (isOther() || !this.#isFollowed) return isOther();
-    const now = this.#settings.clock.monotonic();
-    if (now - this.#refusedAt >= REFUSAL_MEMORY_MS) {
-      this.#refusedAt = now;
-      this.#reloadedAfterRefusal = this.reload();
+    const clock = watching(this.#settings.clock);
+    const isFunction = typeof this.#settings.tls.source === 'function';
+    const of = refused?.fingerprint256 ?? '';
+    const isNew = of !== this.#firstRefusal.of || clock.monotonic() - this.#firstRefusal.at > WAIT_AGAIN_MS;
+    if (mayWait && isNew) this.#firstRefusal = { of, at: clock.monotonic() };
+    const endsAt = mayWait && !isFunction ? this.#firstRefusal.at + WAIT_MS : -Infinity;
+    for (;;) {
+      if (clock.monotonic() - this.#reread.at >= (isFunction ? REREAD_FUNCTION_MS : REREAD_FILES_MS))
+        this.#reread = { at: clock.monotonic(), done: this.reload() };
+      await this.#reread.done;
+      const now = clock.monotonic();
+      if (isOther() || now >= endsAt) return isOther();
+      await sleep(clock, Math.min(endsAt, this.#reread.at + REREAD_FILES_MS) - now);
     }
-    await this.#reloadedAfterRefusal;
-    return isOther();
   }
 
   /**

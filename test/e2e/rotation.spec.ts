@@ -290,6 +290,52 @@ describe('The server refuses our certificate while the application runs', () => 
     expect(logger.lines).toContain(refused);
   });
 
+  it('before the new files are written: calls wait for them without sending, and none fails', async () => {
+    const { banks, customers, auth } = await startWithFirst();
+    await banks.list();
+    await revoke(first);
+    const calls: Promise<unknown>[] = [];
+    const load = loadOf(banks);
+    await until(() => simulator.refusals.length > 0);
+    calls.push(customers.create({ app_user_id: 'u-1' }));
+    await sleep(300);
+    await bySymlinkSwap(folder, second);
+    await Promise.all(calls);
+    await load.stop();
+    expect(load.failures).toEqual([]);
+    expect(auth.certificate?.subject).toBe('CN=second');
+    expect(simulator.customers).toHaveLength(1);
+    // The calls that had been sent before the first refusal arrived; 200 a second began meanwhile.
+    expect(simulator.refusals.length).toBeLessThanOrEqual(20);
+  });
+
+  it('and no new files come: calls wait for 2 s or to the end of their time, later ones fail at once', async () => {
+    const { banks } = await startWithFirst();
+    await banks.list();
+    await revoke(first);
+    const begun = performance.now();
+    const durationOf = async (call: Promise<unknown>) => {
+      expect(await rejection(call)).toMatchObject({ code: 'certificate_refused' });
+      return performance.now() - begun;
+    };
+    const [whole, short] = await Promise.all([
+      durationOf(banks.list()),
+      durationOf(banks.list({ timeout: 600 })),
+    ]);
+    expect(whole).toBeGreaterThanOrEqual(2_000);
+    expect(short).toBeLessThan(whole - 500);
+    const later = await durationOf(banks.list());
+    expect(later - whole).toBeLessThan(900);
+  });
+
+  it('though it never worked: calls fail at once', async () => {
+    const { banks } = await startWithFirst();
+    await revoke(first);
+    const begun = performance.now();
+    expect(await rejection(banks.list())).toMatchObject({ code: 'certificate_refused' });
+    expect(performance.now() - begun).toBeLessThan(1_000);
+  });
+
   it("by a proxy's page of 403: the same for a GET", async () => {
     const { banks } = await startWithFirst();
     const fault = { status: 403, body: '<h1>403 Forbidden</h1>', headers: { 'content-type': 'text/html' } };

@@ -13,6 +13,7 @@ import { z } from 'zod';
 import {
   type ApiErrorBody,
   type ApiErrorResponse,
+  type CertificateSummary,
   copyOf,
   describeError,
   ServiceApiError,
@@ -458,12 +459,66 @@ describe('a refusal of our credentials or certificate', () => {
   });
 
   it.each([
-    ['GET', { kind: 'timeout', outcomeUnknown: false }],
-    // It has its answer: nothing will change it.
+    ['GET', { status: 400, outcomeUnknown: false }],
     ['POST', { status: 400, outcomeUnknown: true }],
-  ])('a %s whose certificate is read for ever ends at its deadline', async (method, expected) => {
-    const { axios } = await setUp({ listener: answering(400, NGINX, HTML), identity: hanging() });
-    expect(await errorOf(axios.request({ url: '/a', method, timeout: 300 }))).toMatchObject(expected);
+  ])(
+    'a %s whose certificate is read for ever ends at its deadline with its answer',
+    async (method, expected) => {
+      const { axios } = await setUp({ listener: answering(400, NGINX, HTML), identity: hanging() });
+      expect(await errorOf(axios.request({ url: '/a', method, timeout: 300 }))).toMatchObject(expected);
+    },
+  );
+
+  describe('of a certificate that has worked', () => {
+    /** Refused from its second call on, by a page, until the test says so; the new certificate is used from then on. */
+    const setUpRotation = async () => {
+      const asked: boolean[] = [];
+      let finish!: (hasOther: boolean) => void;
+      const finished = new Promise<boolean>((resolve) => (finish = resolve));
+      const identity = {
+        certificate: { fingerprint256: 'old' } as CertificateSummary,
+        reloadAfterRefusal: (_refused?: CertificateSummary, mayWait = false) => {
+          asked.push(mayWait);
+          return mayWait ? finished : Promise.resolve(false);
+        },
+      };
+      let isRefused = false;
+      const listener: RequestListener = (_, response) => {
+        if (isRefused) response.writeHead(400, HTML).end(NGINX);
+        else response.end('{}');
+      };
+      const { axios, arrived } = await setUp({ listener, identity, retries: 0 });
+      await axios.get('/a');
+      isRefused = true;
+      const end = (hasOther: boolean) => {
+        isRefused = !hasOther;
+        finish(hasOther);
+      };
+      return { axios, arrived, asked, end };
+    };
+
+    it('a GET waits for its successor, and other calls begin after that; a POST in doubt does not wait', async () => {
+      const { axios, arrived, asked, end } = await setUpRotation();
+      const inDoubt = errorOf(axios.post('/doubt', {}));
+      expect(await inDoubt).toMatchObject({ status: 400, outcomeUnknown: true });
+      const waiting = [axios.get('/b'), axios.post('/c', {})];
+      const short = errorOf(axios.get('/short', { timeout: 200 }));
+      expect(await short).toMatchObject({ status: 400 });
+      expect(arrived.map(({ url }) => url)).toEqual(['/a', '/doubt', '/short']);
+      end(true);
+      await Promise.all(waiting);
+      expect(arrived.slice(3).map(({ url }) => url)).toEqual(['/b', '/c']);
+      expect(asked[0]).toBe(true);
+    });
+
+    it('later calls fail at once where none came, until the certificate works again', async () => {
+      const { axios, asked, end } = await setUpRotation();
+      const waiting = errorOf(axios.get('/b'));
+      end(false);
+      expect(await waiting).toMatchObject({ status: 400 });
+      expect(await errorOf(axios.get('/c'))).toMatchObject({ status: 400 });
+      expect(asked).toEqual([true, false]);
+    });
   });
 
   it.each(['GET', 'POST'])("a %s meanwhile ends with its caller's own reason", async (method) => {

@@ -450,6 +450,74 @@ describe('When the server refuses the certificate', () => {
     expect(asked).toBe(2);
   });
 
+  describe('after it has worked, files are read for 2 s from the first refusal, once a second', () => {
+    /** The call's result, and when it came. */
+    const outcomeOf = (identity: ClientIdentity, refused?: CertificateSummary) => {
+      const outcome: { hasOther?: boolean; atMs?: number } = {};
+      const begun = clock.monotonic();
+      void identity.reloadAfterRefusal(refused, true).then((hasOther) => {
+        Object.assign(outcome, { hasOther, atMs: clock.monotonic() - begun });
+      });
+      return outcome;
+    };
+
+    it('all calls go on as soon as a reading finds the new certificate', async () => {
+      await put(clients[0], bySymlinkSwap);
+      const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
+      const refused = identity.certificate;
+      const first = outcomeOf(identity, refused);
+      await clock.advance(400);
+      await put(clients[1], bySymlinkSwap);
+      const second = outcomeOf(identity, refused);
+      await clock.advance(599);
+      expect([first, second]).toEqual([{}, {}]);
+      await clock.advance(1);
+      await until(() => second.hasOther);
+      expect([first, second]).toEqual([
+        { hasOther: true, atMs: 1_000 },
+        { hasOther: true, atMs: 600 },
+      ]);
+    });
+
+    it('then calls fail at once, and wait again after a minute', async () => {
+      await put(clients[0], bySymlinkSwap);
+      const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
+      const refused = identity.certificate;
+      const first = outcomeOf(identity, refused);
+      await clock.advance(2_000);
+      await until(() => first.atMs);
+      expect(first).toEqual({ hasOther: false, atMs: 2_000 });
+      await clock.advance(58_000);
+      const later = outcomeOf(identity, refused);
+      await until(() => later.hasOther !== undefined);
+      expect(later).toEqual({ hasOther: false, atMs: 0 });
+      await clock.advance(1_000);
+      const nextMinute = outcomeOf(identity, refused);
+      await clock.advance(1_000);
+      expect(nextMinute).toEqual({});
+      await identity.close();
+      await clock.advance(1_000);
+      expect(clock.timers).toBe(0);
+    });
+
+    it('a function is called at most once in 10 s, and nobody waits for the next time', async () => {
+      let asked = 0;
+      const identity = await start(
+        from(() => {
+          asked += 1;
+          return pemsOf(clients[0]);
+        }),
+      );
+      asked = 0;
+      const refused = identity.certificate;
+      for (let second = 0; second <= 10; second += 1) {
+        expect(await identity.reloadAfterRefusal(refused, true)).toBe(false);
+        await clock.advance(1_000);
+      }
+      expect(asked).toBe(2);
+    });
+  });
+
   it('the error names subject, fingerprint and dates', async () => {
     const { certificate } = await start(tlsSettings(pemsOf(clients[0])));
     const error = certificateRefusedError(certificate, 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', String);
