@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BEARER } from '../auth/authenticator.js';
+import { decodeText } from '../config/read-file.js';
 import { createService, systemIo } from '../engine/create-service.js';
 import { cleanText, describeError, describeFault, holdsSecret, type ServiceError } from '../errors/index.js';
 import { parseJson } from '../exchange/decode.js';
@@ -104,7 +105,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 async function readBody(given: string, cwd: string) {
   const unreadable = ({ code }: NodeJS.ErrnoException) =>
     Promise.reject(new UsageError(`--data: the file cannot be read (${code}).`));
-  const read = async (path: string) => (await readFile(resolve(cwd, path), 'utf8')).replace(/^\uFEFF/, '');
+  const read = async (path: string) => decodeText(await readFile(resolve(cwd, path)));
   const data = given.startsWith('@') ? await read(given.slice(1)).catch(unreadable) : given;
   if (parseJson(data) === undefined)
     throw new UsageError('--data is not valid JSON; for JSON in a file, give @ and its path.');

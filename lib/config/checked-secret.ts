@@ -7,7 +7,8 @@ import { isFile, Secret, SOURCE_MS, type SecretValue } from './secret.js';
 const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
 const UNSENDABLE =
   'cannot be sent in a header: it begins or ends with a space, has a line break or another control character, or is not ASCII.';
-const BROKEN = 'begins or ends with a line break or a tab, which would be sent as a part of it: remove it.';
+const BROKEN =
+  'begins with a line break or a tab, or ends with a tab, which would be sent as a part of it: remove it.';
 
 /** Reads a secret at start-up. The function of a client secret is not called before a token is needed. */
 export async function checkedSecret(
@@ -24,8 +25,7 @@ export async function checkedSecret(
         isFile(value) ? `the file ${value.file} is empty.` : 'its function returned an empty text.',
       );
     }
-    // As `echo secret | base64` in a Secret of Kubernetes leaves it.
-    if (option !== 'appToken' && /^[\r\n\t]|[\r\n\t]$/.test(text)) return fault(BROKEN);
+    if (option !== 'appToken' && /^[\r\n\t]|\t$/.test(text)) return fault(BROKEN);
     return option === 'appToken' && !PRINTABLE_ASCII.test(text) ? fault(UNSENDABLE) : { secret, faults: [] };
   } catch (error) {
     return fault((error as Error).message);
@@ -38,5 +38,5 @@ async function secretOf(source: () => string | Promise<string>): Promise<Secret>
   const limit = { clock: systemClock, timeoutMs: SOURCE_MS, expired: () => new Error() };
   const value: unknown = await within(limit, async () => source()).catch(() => undefined);
   if (typeof value !== 'string') throw new Error(message);
-  return new Secret(value);
+  return Secret.of(value);
 }

@@ -26,17 +26,22 @@ function whyUnreadable(path: string, error: unknown): string {
 export class UnreadableFile extends Error {}
 
 /**
- * Reads a secret. From a file, one newline at the end is removed: editors and `echo` add it.
+ * Reads a secret or a PEM.
  * @throws UnreadableFile
  */
 export async function readSecret(value: SecretValue): Promise<Secret> {
-  if (typeof value === 'string') return new Secret(value);
+  if (typeof value === 'string') return Secret.of(value);
   const bytes = await readRegularFile(value.file).catch((error: unknown) => {
     throw new UnreadableFile(whyUnreadable(value.file, error));
   });
-  const text = bytes.toString('utf8');
-  // Editors of Windows begin a file with a byte order mark.
-  return new Secret(text.replace(/^\ufeff/, '').replace(/\r?\n$/, ''));
+  return Secret.of(decodeText(bytes));
+}
+
+const UTF_16: Readonly<Record<string, string>> = { fffe: 'utf-16le', feff: 'utf-16be' };
+
+/** Text in UTF-8, or in UTF-16 with a byte order mark, as `>` of Windows PowerShell writes it. Without the mark. */
+export function decodeText(bytes: Buffer): string {
+  return new TextDecoder(UTF_16[bytes.toString('hex', 0, 2)]).decode(bytes);
 }
 
 /** True for a path that begins at a root or has a usual file extension. Any other may be a secret, and is not shown. */

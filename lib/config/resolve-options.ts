@@ -98,7 +98,7 @@ function oauthSettings({ oauth }: FilledOptions): OAuthSettings | undefined {
   const { clientId, clientSecret: source, ...settings } = oauth;
   if (clientId === undefined || source === undefined) return undefined;
   const clientSecret = async (): Promise<Secret> =>
-    typeof source === 'function' ? new Secret(await source()) : readSecret(source);
+    typeof source === 'function' ? Secret.of(await source()) : readSecret(source);
   return { ...settings, clientId, clientSecret };
 }
 

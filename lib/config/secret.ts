@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-/** A secret as text, or its file (one newline at the end is removed). */
+/** A secret as text, or its file. Line breaks at its end are removed. */
 export type SecretValue = string | { file: string };
 
 /** PEM text (real or `\n`-escaped newlines), its base64, or its file. */
@@ -22,6 +22,11 @@ export class Secret {
 
   constructor(value: string) {
     this.#value = value;
+  }
+
+  /** Without line breaks at its end: editors, `echo` and the command lines of vaults add them, and nobody means them. */
+  static of(text: string): Secret {
+    return new Secret(text.replace(/[\r\n]+$/, ''));
   }
 
   reveal(): string {

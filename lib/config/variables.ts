@@ -34,8 +34,8 @@ export function nameFault(name: string): string | undefined {
 }
 
 /**
- * Reads options from variables. An empty variable counts as not set. A value that is not of its option's kind stays
- * text; validateOptions() reports it.
+ * Reads options from variables. An empty variable, or one with nothing but line breaks, counts as not set. A value that is
+ * not of its option's kind stays text; validateOptions() reports it.
  */
 export function readVariables(
   read: (variable: string) => unknown,
@@ -67,8 +67,9 @@ export const serviceConfig = registerAs(
 );
 
 function parseValue(raw: unknown, kind: OptionKind): unknown {
-  if (raw === undefined || raw === null || raw === '') return undefined;
-  if (typeof raw !== 'string' || kind === 'secret') return raw;
+  if (raw === undefined || raw === null) return undefined;
+  if (typeof raw !== 'string') return raw;
+  if (kind === 'secret') return /^[\r\n]*$/.test(raw) ? undefined : raw;
   const text = raw.trim();
   if (text === '') return undefined;
   if (kind === 'integer' && /^-?\d+$/.test(text)) return Number(text);

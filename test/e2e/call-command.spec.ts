@@ -159,11 +159,14 @@ describe('nestjs-service call', () => {
   it('sends what --data holds, byte for byte, in production with --yes alone', async () => {
     const body = '{ "app_user_id":  "ü" }';
     const inFile = '{ "app_user_id":  "ö" }';
-    // Some editors begin a file with a byte order mark.
+    const inUtf16 = '{ "app_user_id":  "ß" }';
+    // Some editors begin a file with a byte order mark, and PowerShell writes UTF-16.
     await writeFile(join(folder, 'customer.json'), `\uFEFF${inFile}`);
+    await writeFile(join(folder, 'utf-16.json'), `\uFEFF${inUtf16}`, 'utf16le');
     for (const [data, sent] of [
       [body, body],
       ['@customer.json', inFile],
+      ['@utf-16.json', inUtf16],
     ]) {
       const refused = await call(['POST', '/customers/v1', '--data', data]);
       expect(refused).toMatchObject({ code: 2, printed: '' });

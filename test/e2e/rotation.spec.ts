@@ -404,28 +404,32 @@ describe('The client secret is replaced while calls run', () => {
     return start({ ...options, oauth: { ...oauth, ...(clientSecret && { clientSecret }) } });
   };
 
-  it.each(['a function', 'a file'] as const)('as %s: no call fails', async (source) => {
-    // Short enough for several renewals in a long run, each of which needs the secret that is valid then.
-    simulator = await startSimulator({ tokenLifetime: 10 });
-    const file = join(folder, 'client-secret');
-    await writeFile(file, simulator.clientSecret);
-    const { banks, auth } = await startOAuth(source === 'a file' ? { file } : () => simulator.clientSecret);
-    const outcomes: Promise<unknown>[] = [];
-    for (let rotation = 0; rotation <= ROTATIONS; rotation += 1) {
-      if (rotation > 0) await writeFile(file, simulator.rotateClientSecret());
-      for (let round = 0; round < ROUNDS; round += 1) {
-        const calls = Array.from({ length: 10 }, () => banks.list());
-        outcomes.push(...calls, auth.getCustomerToken(`c-${rotation}-${round}`));
-        await sleep(PAUSE_MS);
+  it.each(['a function', 'a file'] as const)(
+    'as %s that ends it with a line break: no call fails',
+    async (source) => {
+      // Short enough for several renewals in a long run, each of which needs the secret that is valid then.
+      simulator = await startSimulator({ tokenLifetime: 10 });
+      const file = join(folder, 'client-secret');
+      await writeFile(file, `${simulator.clientSecret}\n`);
+      const secret = source === 'a file' ? { file } : () => `${simulator.clientSecret}\n`;
+      const { banks, auth } = await startOAuth(secret);
+      const outcomes: Promise<unknown>[] = [];
+      for (let rotation = 0; rotation <= ROTATIONS; rotation += 1) {
+        if (rotation > 0) await writeFile(file, `${simulator.rotateClientSecret()}\n`);
+        for (let round = 0; round < ROUNDS; round += 1) {
+          const calls = Array.from({ length: 10 }, () => banks.list());
+          outcomes.push(...calls, auth.getCustomerToken(`c-${rotation}-${round}`));
+          await sleep(PAUSE_MS);
+        }
+        // A request that runs when its secret is replaced is refused once, and is made again with the new secret.
+        await Promise.allSettled(outcomes);
       }
-      // A request that runs when its secret is replaced is refused once, and is made again with the new secret.
-      await Promise.allSettled(outcomes);
-    }
-    const failed = (await Promise.allSettled(outcomes)).filter(({ status }) => status === 'rejected');
-    expect(failed).toEqual([]);
-    const granted = simulator.tokenRequests.filter(({ status }) => status === 200);
-    expect(new Set(granted.map(({ form }) => form?.client_secret)).size).toBe(ROTATIONS + 1);
-  });
+      const failed = (await Promise.allSettled(outcomes)).filter(({ status }) => status === 'rejected');
+      expect(failed).toEqual([]);
+      const granted = simulator.tokenRequests.filter(({ status }) => status === 200);
+      expect(new Set(granted.map(({ form }) => form?.client_secret)).size).toBe(ROTATIONS + 1);
+    },
+  );
 
   it('as plain text: the old token serves to its end, then the error says what to check, and the endpoint is not called again and again', async () => {
     simulator = await startSimulator();

@@ -164,6 +164,7 @@ describe('Variables', () => {
       SERVICE_HTTP_CONNECT_TIMEOUT: '30s',
       SERVICE_TLS_RELOAD: 'maybe',
       SERVICE_APP_TOKEN: '',
+      SERVICE_CLIENT_SECRET: '\r\n',
       SERVICE_TOKEN_REFRESH: '  ',
     });
     expect(faults).toEqual([]);
@@ -337,15 +338,15 @@ describe('What is filled in', () => {
     expect(await origins(sandbox)).toEqual(['https://s.example', 'https://m.example']);
   });
 
-  it('has the app token of a file, without the newline at its end; the client secret is read each time', async () => {
-    const file = await fileOf('first\n');
+  it('reads the app token of a file once, and its client secret each time', async () => {
+    const file = await fileOf('first');
     const options = await resolved({
       ...production,
       appToken: { file },
       oauth: { clientId: CLIENT_ID, clientSecret: { file } },
     });
     expect(options.appToken?.reveal()).toBe('first');
-    await fileOf('\ufeffsecond\r\n');
+    await fileOf('second');
     expect((await options.oauth?.clientSecret())?.reveal()).toBe('second');
     expect(options.appToken?.reveal()).toBe('first');
   });
@@ -359,6 +360,32 @@ describe('What is filled in', () => {
     expect(asked).toBe(0);
     for (const secret of ['secret-1', 'secret-2']) {
       expect((await given?.clientSecret())?.reveal()).toBe(secret);
+    }
+  });
+
+  it.each([
+    ['a text', (value: string) => value],
+    ['a file', async (value: string) => ({ file: await fileOf(value) })],
+    [
+      'a file of Windows with a byte order mark',
+      async (value: string) => ({ file: await fileOf(`\ufeff${value}`) }),
+    ],
+    [
+      'a file that PowerShell wrote with >',
+      async (value: string) => ({ file: await fileOf(Buffer.from(`\ufeff${value}`, 'utf16le')) }),
+    ],
+    [
+      'a file in UTF-16, big-endian',
+      async (value: string) => ({ file: await fileOf(Buffer.from(`\ufeff${value}`, 'utf16le').swap16()) }),
+    ],
+    ['a function', (value: string) => async () => value],
+  ])('trims line breaks at the end of both secrets from %s', async (_, give) => {
+    for (const value of ['s3cr\u00e8t+1\n', 's3cr\u00e8t+1\r\n\n', 's3cr\u00e8t+1']) {
+      const clientSecret = await give(value);
+      const options = await resolved({ ...production, oauth: { clientId: CLIENT_ID, clientSecret } });
+      expect((await options.oauth?.clientSecret())?.reveal()).toBe('s3cr\u00e8t+1');
+      const appToken = await give(value.replace('\u00e8', 'e'));
+      expect((await resolved({ ...sandbox, appToken })).appToken?.reveal()).toBe('s3cret+1');
     }
   });
 
@@ -472,6 +499,7 @@ describe('Refused is', () => {
     token('that is empty', '', /^must be text or \{ file: path \} or a function, and not empty$/),
     token('of a function that returns nothing', () => undefined, /its function threw, returned no text/),
     token('of one that returns an empty text', () => ' ', /its function returned an empty text/),
+    token('of one that returns nothing but a line break', () => '\n', /its function returned an empty text/),
     token('of one that returns a line break', () => 'a\nb', /cannot be sent in a header/),
     token(
       'of one that throws, whose error may quote a secret',
@@ -587,14 +615,14 @@ describe('Refused is', () => {
     expect(free.filter(isReservedHeader)).toEqual([]);
   });
 
-  it.each(['s3cret\n', '\rs3cret', '\ts3cret'])(
+  it.each(['\ns3cret', '\rs3cret', '\ts3cret', 's3cret\t', 's3cret\t\n'])(
     'the client secret %j, whose line break or tab would be sent too',
     async (clientSecret) => {
       expect(await faultsOf({ ...production, oauth: { ...oauth, clientSecret } })).toEqual([
         {
           option: 'oauth.clientSecret',
           variable: 'SERVICE_CLIENT_SECRET',
-          message: expect.stringMatching(/^begins or ends with a line break/),
+          message: expect.stringMatching(/^begins with a line break or a tab, or ends with a tab/),
         },
       ]);
     },
@@ -778,9 +806,9 @@ describe('The faults', () => {
     const planted = 'planted-s3cret';
     const faults = await faultsOf({
       environment: planted as never,
-      appToken: `${planted}\n`,
+      appToken: `\n${planted}`,
       appTokenHeader: `${planted} x`,
-      oauth: { clientId: planted, clientSecret: `${planted}\n`, refresh: planted as never },
+      oauth: { clientId: planted, clientSecret: `\n${planted}`, refresh: planted as never },
       urls: { sandboxUrl: `https://user:${planted}@x.example`, baseUrl: planted },
       http: { proxy: planted },
     });
