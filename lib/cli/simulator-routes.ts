@@ -1,25 +1,22 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type SimulatorAnswerer } from '../testing/answer-book.js';
+import { type SimulatorRoutes } from '../testing/answer-book.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 import { UsageError } from './command.js';
-
-/** Answers by method and path: `{ 'GET /accounts/v1/{id}': { json: { ... } } }`. */
-export type Routes = Readonly<Record<string, SimulatorAnswerer>>;
 
 /**
  * Reads a JSON file, or runs a module, whose default export it is.
  *
  * @throws UsageError for a file that cannot be read or run, or holds something else
  */
-export async function readRoutes(cwd: string, file: string): Promise<Routes> {
+export async function readRoutes(cwd: string, file: string): Promise<SimulatorRoutes> {
   const path = resolve(cwd, file);
   try {
     const found: unknown = path.endsWith('.json')
       ? JSON.parse(await readFile(path, 'utf8'))
       : ((await import(pathToFileURL(path).href)) as { default?: unknown }).default;
-    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found as Routes;
+    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found as SimulatorRoutes;
   } catch (error) {
     throw new UsageError(`--routes: ${file} cannot be read: ${(error as Error).message}`);
   }
@@ -27,16 +24,12 @@ export async function readRoutes(cwd: string, file: string): Promise<Routes> {
 }
 
 /** @throws UsageError for a route that can answer nothing */
-export function addRoutes(simulator: ServiceSimulator, routes: Routes): void {
-  for (const [route, answer] of Object.entries(routes)) {
-    const [method = '', path = '', ...more] = route.trim().split(/ +/);
-    try {
-      if (path === '' || more.length > 0) throw new Error('it is not a method, a space and a path.');
-      simulator.answer(method, path, answer);
-    } catch (error) {
-      const reason = (error as Error).message.replace(/^.*\(\): /, '');
-      throw new UsageError(`--routes: '${route}': ${reason} ${FORM}`);
-    }
+export function addRoutes(simulator: ServiceSimulator, routes: SimulatorRoutes): void {
+  try {
+    simulator.answer(routes);
+  } catch (error) {
+    const reason = (error as Error).message.replace(/^.*?\(\): /, '');
+    throw new UsageError(`--routes: ${reason} ${FORM}`);
   }
 }
 

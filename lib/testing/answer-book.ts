@@ -13,6 +13,15 @@ export interface SimulatedRequest extends RecordedRequest {
   readonly params: RequestQuery;
   /** The body; parsed if it is JSON, undefined if there is none. */
   readonly data: unknown;
+  /** The customers created in this environment, in order. */
+  readonly customers: readonly SimulatedCustomer[];
+}
+
+/** A customer created on the simulator. */
+export interface SimulatedCustomer {
+  customer_id: string;
+  app_user_id: string;
+  created_at: string;
 }
 
 /** An answer to a call. */
@@ -30,7 +39,12 @@ export interface SimulatorAnswer {
 export type SimulatorAnswerer =
   SimulatorAnswer | ((request: SimulatedRequest) => SimulatorAnswer | Promise<SimulatorAnswer>);
 
+/** Answers by method and path: `{ 'GET /accounts/v1/{id}': { json: { ... } } }`. */
+export type SimulatorRoutes = Readonly<Record<string, SimulatorAnswerer>>;
+
 const KEYS = ['status', 'json', 'body', 'headers'];
+
+const PREFIX = 'simulator.answer(): ';
 
 /** The answers of a test's own, by method and path. */
 export class AnswerBook {
@@ -42,12 +56,31 @@ export class AnswerBook {
       if (typeof answer !== 'function') checkAnswer(answer);
       this.#table.add(method, path, answer);
     } catch (error) {
-      throw new TypeError(`simulator.answer(): ${(error as Error).message}`, { cause: error });
+      throw new TypeError(PREFIX + (error as Error).message, { cause: error });
+    }
+  }
+
+  /** @throws TypeError for a route that can answer nothing, with its method and path */
+  addAll(routes: SimulatorRoutes): void {
+    for (const [route, answer] of Object.entries(routes)) {
+      const [method = '', path = '', ...more] = route.trim().split(/ +/);
+      try {
+        if (path === '' || more.length > 0) throw new TypeError('it is not a method, a space and a path.');
+        this.add(method, path, answer);
+      } catch (error) {
+        const reason = (error as Error).message.replace(PREFIX, '');
+        throw new TypeError(`${PREFIX}'${route}': ${reason}`, { cause: error });
+      }
     }
   }
 
   /** @param path as on the wire, without query */
-  find(request: RecordedRequest, path: string, params: RequestQuery): Promise<SimulatedAnswer> | undefined {
+  find(
+    request: RecordedRequest,
+    path: string,
+    params: RequestQuery,
+    users: ReadonlyMap<string, SimulatedCustomer>,
+  ): Promise<SimulatedAnswer> | undefined {
     const found = this.#table.find(request.method, path);
     if (!found) return undefined;
     const { route, value, pathParams } = found;
@@ -56,6 +89,7 @@ export class AnswerBook {
       pathParams,
       params,
       data: request.json ?? (request.body || undefined),
+      customers: [...users.values()],
     });
   }
 

@@ -20,7 +20,14 @@ export {
 } from './doubles/service-errors.js';
 export { ServiceStub } from './doubles/service-stub.js';
 export { type ProviderOverrides, stubService } from './doubles/stub-service.js';
-export { type SimulatedRequest, type SimulatorAnswer, type SimulatorAnswerer } from './answer-book.js';
+export {
+  type SimulatedCustomer,
+  type SimulatedRequest,
+  type SimulatorAnswer,
+  type SimulatorAnswerer,
+  type SimulatorRoutes,
+} from './answer-book.js';
+export { type KnownApiOptions, knownApiRoutes } from './known-api-routes.js';
 export { ServiceSimulator } from './simulator.js';
 export {
   type AccessTokenRequest,
@@ -41,7 +48,6 @@ export {
 } from './faults.js';
 export { type SimulatorFace, type RecordedRequest } from './request-log.js';
 export { type SimulatorModeOptions, type SimulatorModuleOptions } from './module-options.js';
-export { type SimulatedCustomer } from './simulated-service.js';
 export { type RequestQuery } from './route-table.js';
 export { type TlsAlert } from './tls-alert.js';
 export { type TokenClaims, type TokenSubject } from './token-issuer.js';

@@ -1,17 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { AnswerBook } from './answer-book.js';
+import { type ServiceEnvironment } from '../config/options.js';
+import { AnswerBook, type SimulatedCustomer } from './answer-book.js';
 import { FaultBook } from './faults.js';
 import { RequestLog } from './request-log.js';
 import { serverNamesOf } from './server-names.js';
 import { type CertificateRefusal, type SimulatorOptions } from './simulator.options.js';
 import { TokenIssuer } from './token-issuer.js';
-
-/** A customer created on the simulator. */
-export interface SimulatedCustomer {
-  customer_id: string;
-  app_user_id: string;
-  created_at: string;
-}
 
 /** What the servers answer from, and what they record: the application, its customers and its tokens. */
 export class SimulatedService {
@@ -27,8 +21,11 @@ export class SimulatedService {
   readonly revoked = new Set<string>();
   readonly refusals: CertificateRefusal[] = [];
   readonly customers: SimulatedCustomer[] = [];
-  /** The environment and `app_user_id` of each customer. */
-  readonly users = new Set<string>();
+  /** The customers of each environment, by their `app_user_id`. */
+  readonly users = {
+    production: new Map<string, SimulatedCustomer>(),
+    sandbox: new Map<string, SimulatedCustomer>(),
+  } satisfies Record<ServiceEnvironment, unknown>;
   readonly clientId: string;
   readonly appToken: string;
   readonly appTokenHeader: string;

@@ -1,4 +1,4 @@
-import { type SimulatorAnswerer } from './answer-book.js';
+import { type SimulatedCustomer, type SimulatorAnswerer, type SimulatorRoutes } from './answer-book.js';
 import { CertificateAuthority, type IssuedCertificate } from './certificate-authority.js';
 import { type FaultHandle, type FaultRule } from './faults.js';
 import {
@@ -10,7 +10,7 @@ import {
 import { type SimulatorFace, type RecordedRequest } from './request-log.js';
 import { ServerGroup } from './servers/server-group.js';
 import { type ServerIdentity } from './servers/tls-server.js';
-import { type SimulatedCustomer, SimulatedService } from './simulated-service.js';
+import { SimulatedService } from './simulated-service.js';
 import {
   type AccessTokenRequest,
   type CertificateRefusal,
@@ -201,8 +201,19 @@ export class ServiceSimulator {
    * simulator.answer('GET', '/accounts/v1/{id}', ({ pathParams }) => ({ json: pathParams }));
    * simulator.answer('DELETE', '/accounts/v1/{id}', { status: 204 });
    */
-  answer(method: string, path: string, answer: SimulatorAnswerer): void {
-    this.#service.answers.add(method, path, answer);
+  answer(method: string, path: string, answer: SimulatorAnswerer): void;
+  /**
+   * The same for several routes: `{ 'GET /accounts/v1/{id}': { json: { ... } } }`.
+   *
+   * @throws TypeError that names the route
+   * @example simulator.answer(knownApiRoutes());
+   */
+  answer(routes: SimulatorRoutes): void;
+  answer(
+    ...given: [method: string, path: string, answer: SimulatorAnswerer] | [routes: SimulatorRoutes]
+  ): void {
+    if (given.length === 1) this.#service.answers.addAll(given[0]);
+    else this.#service.answers.add(...given);
   }
 
   /** Sets another client secret and returns it. The old one is refused at once; its tokens stay valid. */

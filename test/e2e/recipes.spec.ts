@@ -19,7 +19,7 @@ import {
   type ServiceHttpService,
   ServiceModule,
 } from 'nestjs-service';
-import { serviceErrors, ServiceSimulator } from 'nestjs-service/testing';
+import { knownApiRoutes, serviceErrors, ServiceSimulator } from 'nestjs-service/testing';
 import { startSimulator } from '../helpers/simulators.js';
 import { startModule, type StartedModule } from '../helpers/start-module.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
@@ -34,6 +34,7 @@ const OWN = new Set([
   'webhook.controller.ts',
   'customer-of.ts',
   'pages.ts',
+  'account-feed.ts',
   'when-ready.ts',
   'payment.processor.ts',
 ]);
@@ -52,6 +53,7 @@ describe('docs/recipes.md', () => {
     let api: StartedModule;
     beforeAll(async () => {
       simulator = await startSimulator();
+      simulator.answer(knownApiRoutes({ pendingReads: 2 }));
       api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
     });
     afterAll(async () => {
@@ -63,11 +65,6 @@ describe('docs/recipes.md', () => {
       const { customerOf } = (await import((await written).path('customer-of.ts'))) as {
         customerOf: (...given: unknown[]) => Promise<{ customer_id: string }>;
       };
-      const path = '/customers/v1/app-user-id/{app_user_id}';
-      simulator.answer('GET', path, ({ pathParams: { app_user_id } }) => {
-        const found = simulator.customers.find((each) => each.app_user_id === app_user_id);
-        return found ? { json: found } : { status: 404, json: { status: 'NOT_FOUND', message: 'none' } };
-      });
       const find = (id: string) => customerOf(api.customers, api.http, id);
       const created = await find('a/b@example.com');
       expect(await find('a/b@example.com')).toEqual(created);
@@ -85,46 +82,59 @@ describe('docs/recipes.md', () => {
     });
 
     it('reads page after page, and no more than is used', async () => {
+      type Read = (page: number) => Promise<{ data: number[]; page?: object }>;
       const { pages } = (await import((await written).path('pages.ts'))) as {
-        pages: (...given: unknown[]) => AsyncGenerator<number>;
+        pages: (read: Read, listOf: (body: { data: number[] }) => number[]) => AsyncGenerator<number>;
       };
-      const asked: unknown[] = [];
-      simulator.answer('GET', '/accounts/v1', ({ params }) => {
-        asked.push(params);
-        const first = (Number(params.page) - 1) * Number(params.size);
-        const data = Array.from({ length: Math.max(0, Math.min(2, 5 - first)) }, (_, index) => first + index);
-        return { json: { data, ...(params.counted && { total_pages: Number(params.counted) }) } };
-      });
-      const all: number[] = [];
-      for await (const each of pages(api.http, '/accounts/v1', { params: { kind: 'x' } }, 2)) all.push(each);
-      expect(all).toEqual([0, 1, 2, 3, 4]);
-      expect(asked).toEqual(['1', '2', '3'].map((page) => ({ kind: 'x', page, size: '2' })));
-      asked.length = 0;
-      for await (const each of pages(api.http, '/accounts/v1', { params: { counted: 2 } }, 2)) all.push(each);
-      expect(asked).toHaveLength(2);
-      // A service that gives fewer entries in a page than it was asked for.
-      asked.length = 0;
-      const capped = pages(api.http, '/accounts/v1', { params: { counted: 3 } }, 100);
-      for await (const each of capped) expect(typeof each).toBe('number');
-      expect(asked).toHaveLength(3);
-      asked.length = 0;
-      for await (const each of pages(api.http, '/accounts/v1', {}, 2)) if (each === 1) break;
-      expect(asked).toHaveLength(1);
+      const { accountFeed } = (await import((await written).path('account-feed.ts'))) as {
+        accountFeed: (...given: unknown[]) => AsyncGenerator<{ account_id: string }>;
+      };
+      const { customer_id } = await api.customers.create<{ customer_id: string }>({ app_user_id: 'feed' });
+      simulator.clearRequests();
+      const accounts: string[] = [];
+      for await (const { account_id } of accountFeed(api.http, `entity-${customer_id}`, 1))
+        accounts.push(account_id);
+      expect(accounts).toHaveLength(2);
+      expect(new Set(accounts).size).toBe(2);
+      const asked = simulator.apiRequests.map(({ path }) => path.replace(/^.*&page/, 'page'));
+      expect(asked).toEqual(['page=0&size=1', 'page=1&size=1']);
+
+      /** How many pages are read of five numbers, two a page, with the number of pages in this place. */
+      const all = [[0, 1], [2, 3], [4], []];
+      const readWith = async (count: object, end = Infinity): Promise<number> => {
+        const numbers: number[] = [];
+        let reads = 0;
+        const read: Read = async (page) => ({ data: all[page], ...(reads++, count) });
+        for await (const each of pages(read, ({ data }) => data)) {
+          numbers.push(each);
+          if (numbers.length === end) break;
+        }
+        expect(numbers).toEqual([0, 1, 2, 3, 4].slice(0, end));
+        return reads;
+      };
+      expect(await readWith({ page: { total_pages: 3 } })).toBe(3);
+      expect(await readWith({ total_pages: 3 })).toBe(3);
+      expect(await readWith({})).toBe(4);
+      expect(await readWith({}, 2)).toBe(1);
     });
 
     it('fetches the results of a read that was PENDING, until time is up', async () => {
       const { whenReady } = (await import((await written).path('when-ready.ts'))) as {
         whenReady: (...given: unknown[]) => Promise<unknown>;
       };
-      const statuses = ['PENDING', 'READY'];
-      simulator.answer('GET', '/results/v1/{id}', ({ pathParams: { id } }) => ({
-        json: { status: statuses.shift() ?? 'PENDING', id },
-      }));
-      const fetchResults = (id: string) => api.http.get('/results/v1/{id}', { pathParams: { id } });
-      const pending = { status: 'PENDING', results_id: 'r-1' };
+      const { customer_id } = await api.customers.create<{ customer_id: string }>({ app_user_id: 'ready' });
+      const entity_id = `entity-${customer_id}`;
+      const pathParams = { account_id: `current-${entity_id}` };
+      const path = '/data/v2/accounts/{account_id}/transactions';
+      const pending = await api.http.get<object>(path, { pathParams, params: { entity_id } });
+      expect(pending).toMatchObject({ status: 'PENDING' });
+      const fetchResults = (results_id: string) =>
+        api.http.get('/data/v2/results/{results_id}', { pathParams: { results_id } });
       const soon = { everyMs: 1 };
-      expect(await whenReady(pending, fetchResults, soon)).toEqual({ status: 'READY', id: 'r-1' });
       expect(await whenReady(pending, fetchResults, { ...soon, timeoutMs: 0 })).toBeUndefined();
+      simulator.clearRequests();
+      expect(await whenReady(pending, fetchResults, soon)).toMatchObject({ status: 'OK', page: {} });
+      expect(simulator.apiRequests).toHaveLength(2);
       await expect(whenReady(pending, () => api.http.get('/none/v1'), soon)).rejects.toMatchObject({
         status: 404,
       });

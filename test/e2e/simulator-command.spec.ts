@@ -592,10 +592,11 @@ describe('nestjs-service simulator --fail', () => {
 });
 
 describe('nestjs-service simulator --routes', () => {
-  it.each<[string, string, (http: ServiceHttpService) => Promise<void>]>([
+  it.each<[string, string, string, (http: ServiceHttpService) => Promise<void>]>([
     [
       'json',
       'guide.json',
+      'GET /accounts/v1/{id}',
       async (http) => {
         expect(await http.get('/accounts/v1/7')).toEqual({ id: 'a-1', balance: 10 });
         expect(await http.delete('/accounts/v1/7')).toBeUndefined();
@@ -605,16 +606,30 @@ describe('nestjs-service simulator --routes', () => {
     [
       'js',
       'guide.mjs',
+      'GET /accounts/v1/{id}',
       async (http) => {
         expect(await http.get('/accounts/v1/7?currency=SAR')).toEqual({ id: '7', currency: 'SAR' });
       },
     ],
-  ])('answers as the %s of the guide says', async (language, name, task) => {
+    [
+      'js',
+      'known-api.mjs',
+      'GET /data/v2/accounts',
+      async (http) => {
+        const customer = await http.post<{ customer_id: string }>('/customers/v1', { app_user_id: 'u' });
+        const path = '/customers/v1/app-user-id/{app_user_id}';
+        expect(await http.get(path, { pathParams: { app_user_id: 'u' } })).toEqual(customer);
+      },
+    ],
+  ])('answers as the %s of the guide says: %s', async (language, name, route, task) => {
     const { fences } = await readDocument('docs/command.md');
-    const { text = '' } = fences.find((fence) => fence.language === language) ?? {};
+    const { text = '' } =
+      fences.find(({ text }) => text.startsWith(`// ${name}\n`)) ??
+      fences.find((fence) => fence.language === language) ??
+      {};
     await writeFile(join(folder, name), text);
     const { printed } = await start('--port', '0', '--dir', 'routes', '--routes', name);
-    expect(printed()).toContain('\n  Also answers GET /accounts/v1/{id}\n');
+    expect(printed()).toContain(`\n  Also answers ${route}\n`);
     await withHost(await written('routes'), (context) =>
       task(context.get(ServiceHttpService, { strict: false })),
     );

@@ -27,7 +27,7 @@ export function answerApiCall(
   const [, pathname = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(path) ?? [];
   const params = readQuery(query);
   const resource = pathname.replace(/\/$/, '');
-  const own = service.answers.find(request, pathname, params);
+  const own = service.answers.find(request, pathname, params, service.users[request.environment]);
   if (own) return own;
   // Without its body, which node:http leaves out.
   if (request.method === 'HEAD') return answerApiCall({ ...request, method: 'GET' }, path, service);
@@ -55,24 +55,24 @@ function wrongMethod(allowed: readonly string[]): SimulatedAnswer {
   return failure(405, 'METHOD_NOT_ALLOWED', `This resource takes ${allow}`, { allow });
 }
 
-function createCustomer({ customers, users }: SimulatedService, request: RecordedRequest): SimulatedAnswer {
+function createCustomer(service: SimulatedService, request: RecordedRequest): SimulatedAnswer {
   if (!isJsonObject(request.json))
     return failure(400, 'INVALID_PARAMETERS', 'The body must be a JSON object');
   const appUserId = request.json.app_user_id;
   if (typeof appUserId !== 'string' || appUserId === '') {
     return failure(400, 'INVALID_PARAMETERS', 'app_user_id is missing');
   }
-  const user = `${request.environment} ${appUserId}`;
-  if (users.has(user)) {
+  const users = service.users[request.environment];
+  if (users.has(appUserId)) {
     return failure(409, 'CUSTOMER_ALREADY_EXISTS', 'There is a customer with this app_user_id');
   }
-  users.add(user);
   const customer = {
     customer_id: randomUUID(),
     app_user_id: appUserId,
     created_at: new Date().toISOString(),
   };
-  customers.push(customer);
+  users.set(appUserId, customer);
+  service.customers.push(customer);
   return { status: 201, json: customer };
 }
 

@@ -7,6 +7,7 @@ import { networkInterfaces } from 'node:os';
 import { inspect } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { type AnswerFault, type FaultRule } from '../../../lib/testing/faults.js';
+import { knownApiRoutes } from '../../../lib/testing/known-api-routes.js';
 import { type SimulatorFace } from '../../../lib/testing/request-log.js';
 import { type ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { type SimulatorAddress } from '../../../lib/testing/simulator.options.js';
@@ -681,6 +682,109 @@ describe('the answers of simulator.answer()', () => {
     expect(add).toThrow(TypeError);
     expect(add).toThrow('simulator.answer(): ');
     expect(add).toThrow(message);
+  });
+});
+
+describe('the routes of the known API', () => {
+  const JSON_BODY = { 'content-type': 'application/json' };
+  const post = (path: string, body: object, headers: Headers = {}) =>
+    send(path, { method: 'POST', headers: { ...JSON_BODY, ...headers }, body: JSON.stringify(body) });
+  const createCustomer = async (app_user_id: string): Promise<string> =>
+    (await post('/customers/v1', { app_user_id })).json.customer_id;
+  const lengthOf = async (path: string) => (await send(path)).json.data.transactions.length;
+
+  beforeAll(() => simulator.answer(knownApiRoutes()));
+
+  it('find a customer by app_user_id in the same environment only', async () => {
+    const customer_id = await createCustomer('known/1');
+    const path = '/customers/v1/app-user-id/known%2F1';
+    expect((await send(path)).json).toMatchObject({ customer_id, app_user_id: 'known/1' });
+    const { status } = await call(simulator, simulator.urls.baseUrl + path, { headers: await bearer() });
+    expect(status).toBe(404);
+    expect(await send('/customers/v1/app-user-id/none')).toMatchObject({ status: 404, json: FAILURE });
+  });
+
+  it('lead from a customer to entity, accounts, balances and transactions', async () => {
+    const customer_id = await createCustomer('known-2');
+    const { json: entities } = await send(`/customers/v1/${customer_id}/entities`);
+    const [{ entity_id }] = entities.data;
+    const { json: accounts } = await send(`/data/v2/accounts?entity_id=${entity_id}`);
+    const ids: string[] = accounts.data.accounts.map((each: { account_id: string }) => each.account_id);
+    expect(new Set(ids).size).toBe(2);
+    const account = `/data/v2/accounts/${ids[0]}`;
+    const { json: balances } = await send(`${account}/balances?entity_id=${entity_id}`);
+    expect(balances.data.balances).toMatchObject([{ account_id: ids[0], amount: 1250.75 }]);
+
+    const path = `${account}/transactions?entity_id=${entity_id}`;
+    const { status, json: pending } = await send(path);
+    expect([status, pending]).toEqual([200, expect.objectContaining({ status: 'PENDING' })]);
+    const { json: results } = await send(`/data/v2/results/${pending.results_id}`);
+    expect(results.data.transactions).toHaveLength(50);
+    expect(results.page).toEqual({ number: 0, size: 50, total_elements: 120, total_pages: 3 });
+    expect(await Promise.all([0, 1, 2, 3].map((page) => lengthOf(`${path}&page=${page}`)))).toEqual([
+      50, 50, 20, 0,
+    ]);
+    expect(await lengthOf(`${path}&page_number=1&page_size=100`)).toBe(20);
+    expect((await send(`${path}&page=-1`)).status).toBe(400);
+    expect((await send(`${path}&size=0`)).status).toBe(400);
+
+    expect((await send('/data/v2/accounts')).status).toBe(400);
+    for (const unknown of [
+      '/customers/v1/none/entities',
+      '/data/v2/accounts?entity_id=none',
+      `/data/v2/accounts/none/balances?entity_id=${entity_id}`,
+      '/data/v2/results/none',
+      '/payments/v1/intents/none',
+    ])
+      expect((await send(unknown)).status).toBe(404);
+  });
+
+  it('answer PENDING as often as a test says, and have as many transactions', async () => {
+    const own = await start();
+    own.answer(knownApiRoutes({ transactions: 3, pendingReads: 2 }));
+    const headers = { 'service-app-token': own.appToken, ...JSON_BODY };
+    const get = async (path: string) =>
+      (await call(own, own.urls.sandboxUrl + path, { headers })).json as {
+        status: string;
+        results_id: string;
+        data: { transactions: unknown[] };
+      };
+    const body = JSON.stringify({ app_user_id: 'u' });
+    await call(own, `${own.urls.sandboxUrl}/customers/v1`, { method: 'POST', headers, body });
+    const entity = `entity-${own.customers[0].customer_id}`;
+    const path = `/data/v2/accounts/current-${entity}/transactions?entity_id=${entity}`;
+    const first = await get(path);
+    const results = `/data/v2/results/${first.results_id}`;
+    const answers = [first, await get(results), await get(results), await get(path)];
+    expect(answers.map(({ status }) => status)).toEqual(['PENDING', 'PENDING', 'OK', 'OK']);
+    expect(answers[2].data.transactions).toHaveLength(3);
+  });
+
+  it('create one payment intent for a key, and none without a key', async () => {
+    const payment = { amount: 10, currency: 'AED' };
+    expect(await post('/payments/v1/intents', payment)).toMatchObject({ status: 400, json: FAILURE });
+    const create = (body: object, key: string) =>
+      post('/payments/v1/intents', body, { 'idempotency-key': key });
+    const first = await create(payment, 'key-1');
+    expect([first.status, first.json]).toEqual([201, expect.objectContaining(payment)]);
+    expect((await create(payment, 'key-1')).json).toEqual(first.json);
+    expect((await create({ ...payment, amount: 11 }, 'key-1')).status).toBe(400);
+    const second = await create(payment, 'key-2');
+    expect(second.json.payment_intent_id).not.toBe(first.json.payment_intent_id);
+    const { json: list } = await send('/payments/v1/intents?size=1&page=1');
+    expect(list).toMatchObject({ content: [second.json], page: { total_pages: 2 } });
+    const { json: found } = await send(`/payments/v1/intents/${first.json.payment_intent_id}`);
+    expect(found).toEqual(first.json);
+  });
+
+  it.each([
+    ['GET', "'GET': it is not a method, a space and a path."],
+    ['GET /a b', "'GET /a b': it is not a method, a space and a path."],
+    ['GET accounts', "'GET accounts': a path is as"],
+  ])('are named if they are wrong: %s', (route, message) => {
+    const add = () => simulator.answer({ [route]: {} });
+    expect(add).toThrow(TypeError);
+    expect(add).toThrow(`simulator.answer(): ${message}`);
   });
 });
 
