@@ -37,10 +37,17 @@ export function notEncoded(property: string, error: unknown): ServiceRequestErro
 
 const FORM = 'application/x-www-form-urlencoded;charset=utf-8';
 
-/** Runs before a host's transforms: refuses streams, and sets the body's type, unless the host has set it. */
+/** A string that begins like a JSON object or list. */
+const JSON_TEXT = /^\s*[[{]/;
+
+/**
+ * Runs before the application's own transforms. Refuses streams, and sets the content type if the application has not set
+ * one. Axios gives any other string the type of a form.
+ */
 export function prepareBody(config: InternalAxiosRequestConfig): void {
   const { headers } = config;
   const data: unknown = config.data;
+  if (typeof data === 'string' && JSON_TEXT.test(data)) headers.setContentType('application/json', false);
   if (typeof data !== 'object' || data === null) return;
   refuseStream(data);
   // The whole buffer would be sent by axios's own transform, which a host may use.
@@ -59,22 +66,20 @@ function kindOf(data: unknown): string {
 }
 
 /**
- * Encodes a body after axios and a host's transforms: objects as JSON; text, bytes, forms and Blobs as they are. Text is
- * made JSON if the type says so, unless a host's transforms have made it. Returns a promise for forms and Blobs only.
+ * Encodes a body after axios and the application's own transforms. An object becomes JSON. Strings, bytes, forms and Blobs
+ * are sent byte for byte, because the application may have signed them. Returns a promise for forms and Blobs only.
  * Throws ServiceRequestError for a body that cannot be sent.
  */
 export function encodeBody({
   headers,
   data,
-  transformRequest,
-}: Pick<InternalAxiosRequestConfig, 'headers' | 'data' | 'transformRequest'>):
-  EncodedBody | Promise<EncodedBody> {
+}: Pick<InternalAxiosRequestConfig, 'headers' | 'data'>): EncodedBody | Promise<EncodedBody> {
   if (data === undefined) return NO_BODY;
   const contentType = String(headers.getContentType() ?? '');
   const isJson = contentType.includes('application/json');
   if (data === null && !isJson) return NO_BODY;
   refuseStream(data);
-  if (typeof data === 'string') return { body: isJson && !transformRequest ? jsonOfText(data) : data };
+  if (typeof data === 'string') return { body: data };
   if (ArrayBuffer.isView(data)) return { body: bytesOf(data) };
   if (data instanceof ArrayBuffer) return { body: Buffer.from(data) };
   const kind = kindOf(data);
@@ -98,16 +103,6 @@ function toJson(data: unknown): string | undefined {
     return JSON.stringify(data);
   } catch (error) {
     throw notEncoded('data', error);
-  }
-}
-
-/** A text that is JSON already is sent as it is. */
-function jsonOfText(data: string): string {
-  try {
-    JSON.parse(data);
-    return data.trim();
-  } catch {
-    return JSON.stringify(data);
   }
 }
 

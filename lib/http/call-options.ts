@@ -67,7 +67,10 @@ export type ResponseType = 'text' | 'bytes';
 export interface HttpRequestOptions extends HttpCallOptions {
   /** Default GET. */
   method?: string | undefined;
-  /** An object is sent as JSON; a string, Buffer, typed array, URLSearchParams, FormData or Blob as it is. */
+  /**
+   * An object is sent as JSON; a Buffer, typed array, URLSearchParams, FormData or Blob as it is. A string is sent byte for
+   * byte, whatever its content type. Without one, a string that begins with `{` or `[` is application/json.
+   */
   data?: unknown;
 }
 

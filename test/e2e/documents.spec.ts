@@ -621,6 +621,22 @@ describe('docs/calls.md', () => {
     await module.close();
   });
 
+  it('sends a body as it was signed', async () => {
+    const { sendSigned } = await load<{
+      sendSigned: (
+        http: ServiceHttpService,
+        body: object,
+        sign: (text: string) => string,
+      ) => Promise<unknown>;
+    }>(name, 'signed-body.ts');
+    const { module, http } = await startModule(simulator.moduleOptions());
+    simulator.answer('POST', '/orders/v1', { json: {} });
+    await sendSigned(http, { amount: 1 }, (text) => `of ${text}`);
+    const [{ headers, body }] = simulator.apiRequests;
+    expect([headers['x-signature'], headers['content-type']]).toEqual([`of ${body}`, 'application/json']);
+    await module.close();
+  });
+
   it('has a payment with a key, which is sent again with it', async () => {
     const { pay } = await load<{
       pay: (http: ServiceHttpService, orderId: string, payment: object) => Promise<string>;

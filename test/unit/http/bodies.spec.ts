@@ -110,9 +110,6 @@ describe('a body', () => {
     ['an instance', new Customer()],
     ['an object with bytes and special keys', odd],
     ['an object with a file', { file }],
-    ['a string', 'text'],
-    ['JSON as a string', ' {"a":1}\n'],
-    ['an empty string', ''],
     ['a number', 5],
     ['true', true],
     ['null', null],
@@ -190,11 +187,38 @@ describe('a body', () => {
     expect(arrived[0]?.body).toMatch(/name="name"\r\n\r\nü[^]*bytes/);
   });
 
-  it('is the text as it is without transforms of axios', async () => {
+  const FORM = 'application/x-www-form-urlencoded';
+  it.each<[string, string, string | undefined]>([
+    ['JSON with white space around it', ' { "a": 1 }\n', 'application/json'],
+    ['a JSON list', '[1, 2 ]', 'application/json'],
+    ['a signed token', 'eyJhbGciOiJIUzI1NiJ9.e30.c2ln', FORM],
+    ['text in quotes', '"hello"', FORM],
+    ['text', 'hello ü', FORM],
+    ['an empty string', '', FORM],
+  ])('that is a string is sent byte for byte, whatever its content type: %s', async (_, text, type) => {
     const { axios, arrived } = await setUp();
-    await axios.post('/a', 'text', { transformRequest: undefined });
-    await axios.post('/a', 'text', { transformRequest: null as never });
-    expect(arrived.map(({ body }) => body)).toEqual(['text', 'text']);
+    const http = new ServiceHttpService({ axiosRef: axios } as never);
+    const given = [undefined, 'application/json', 'application/json; charset=utf-8', 'application/jose'];
+    for (const own of given) {
+      const headers: Record<string, string> = own === undefined ? {} : { 'content-type': own };
+      await http.post('/a', text, { headers });
+      await axios.post('/a', text, { headers, transformRequest: (data: string) => data });
+      await axios.post('/a', text, { headers, transformRequest: null as never });
+      await http.delete('/a', { data: text, headers });
+      const seen = arrived
+        .splice(0)
+        .map(({ method, body, headers: sent }) => [
+          method,
+          body,
+          sent['content-type'],
+          sent['content-length'],
+        ]);
+      const length = String(Buffer.byteLength(text));
+      const posted = ['POST', text, own ?? type, length];
+      // Axios gives a DELETE no content type.
+      const ofDelete = own ?? (type === FORM ? undefined : type);
+      expect(seen).toEqual([posted, posted, posted, ['DELETE', text, ofDelete, length]]);
+    }
   });
 
   const AS_FORM = /send URLSearchParams or FormData$/;
