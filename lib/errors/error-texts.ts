@@ -1,4 +1,4 @@
-import { caseOf, type ServiceApiError } from './api.error.js';
+import { type ServiceApiError } from './api.error.js';
 import { type ServiceError, type Explanation, type Remedy } from './service.error.js';
 
 /** How messages name an option, with the variable that sets it: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
@@ -35,25 +35,20 @@ export function explain(
   return { ...told, hint: fill(hint, nameOf), options: options ?? [...named] };
 }
 
-/** Errors of calls have all or some of these. */
-type Described = ServiceError &
-  Partial<Pick<ServiceApiError, 'method' | 'route' | 'status' | 'body' | 'correlationId' | 'outcomeUnknown'>>;
+/** Errors of calls have these. */
+type Described = ServiceError & Partial<Pick<ServiceApiError, 'correlationId' | 'outcomeUnknown'>>;
 
-/** What happened, as a sentence: that of an API error with its call and status, which the service's own text leaves out. */
-export function whatHappened(error: ServiceError): string {
-  const { message, body, method, route, status }: Described = error;
-  if (body?.message !== message || route === undefined) return message;
-  const answered = [status, caseOf(body)].filter(Boolean).join(' ');
-  return `${method} ${route}: HTTP ${answered} ("${message}").`;
+/** The message as a sentence, so that another can follow: the service's own text, at its end, may have no full stop. */
+export function whatHappened({ message }: ServiceError): string {
+  return /[.!?]$/.test(message) ? message : `${message}.`;
 }
 
 /** For the log, what an operator needs: what happened, how the service's support finds it, and what to do. */
 export function describeError(error: ServiceError): string {
-  const { code, hint, method, route, correlationId, outcomeUnknown }: Described = error;
-  const message = whatHappened(error).replace(/\.$/, '');
-  const call = route === undefined || message.includes(`${method} ${route}`) ? '' : `${method} ${route}: `;
+  const { code, hint, correlationId, outcomeUnknown }: Described = error;
+  const message = error.message.replace(/\.$/, '');
   const doubt = outcomeUnknown && !message.includes('carried out') && 'it may have been carried out';
   const id = correlationId && `correlation id ${correlationId}`;
-  const said = [`${code}: ${call}${message}`, doubt, id].filter(Boolean).join('; ');
+  const said = [`${code}: ${message}`, doubt, id].filter(Boolean).join('; ');
   return hint ? `${said}. ${hint}` : said;
 }

@@ -23,19 +23,20 @@ export function answerError(answer: Answer): ServiceApiError | ServiceConnection
   const body = readErrorBody(json, answer.secrets);
   const name = caseOf(body);
   const { message: what, hint, options } = explainAnswer(response, call, client, name);
-  const meaning = body?.message && what ? `${sentence(what)} ` : '';
+  const said = body?.message;
+  const meaning = said && what ? `${sentence(what)} ` : '';
   return new ServiceApiError({
     ...answer.facts,
     body,
     response: answer.kept(json),
     credentialFault: isCredentialFault(response),
-    message: body?.message || `${answer.name}${name ? ` ${name}` : ''}${what}.`,
+    message: `${answer.name}${name ? ` ${name}` : ''}${said ? `: ${said}` : `${what}.`}`,
     hint: hint && meaning + hint,
     options,
   });
 }
 
-/** The meaning of an answer, for a hint: the message is the service's own text. */
+/** The meaning of an answer, for a hint, where the message has the service's own text in place of it. */
 function sentence(what: string): string {
   const words = what.replace(/^\W+/, '');
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;

@@ -81,13 +81,12 @@ export class Answer {
   /** The error for the body of a success that `parse` refused, which it keeps. */
   refused(body: unknown, where: string): ServiceApiError {
     const data = body instanceof Uint8Array ? undefined : body;
-    const answered = `The service answered ${this.response.status} ${body === undefined ? 'without' : 'with'} a body`;
     return new ServiceApiError({
       ...this.facts,
       response: this.kept(data),
       code: 'invalid_response',
       retryable: false,
-      message: `${answered} that parse refused${where}.${this.#carriedOut}`,
+      message: `${this.name}, but parse refused the ${body === undefined ? 'missing ' : ''}body${where}.${this.#carriedOut}`,
     });
   }
 

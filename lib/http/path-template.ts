@@ -1,7 +1,10 @@
+import { PATH_WORDS } from '../config/resources.js';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
 
 const NAME = /\{([^{}]+)\}/g;
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
+const FIRST = /^[\w.-]{1,64}$/;
+const VERSION = /^v\d{1,2}$/;
 /** A control character, or half of one that has two. */
 const UNSENDABLE = /[\p{Cc}\p{Cs}]/u;
 
@@ -32,8 +35,9 @@ export function fillPath(path: unknown, given: PathParams | null | undefined): s
 }
 
 /**
- * How messages, logs and events name a path: by its template, else by its first part and its version, as it may hold a
- * customer's id.
+ * How messages, logs and events name a path. With `pathParams` it is the template. Of any other path, the first segment,
+ * versions and the words of the known API are shown, and each other segment as `{}`: it may be the id of a customer, and
+ * metrics need a bounded set of names.
  * @param basePath the path of the service's address, without a slash at its end: the same in all environments
  */
 export function routeOf(path: string, pathname: string, basePath: string, isTemplate: boolean): string {
@@ -45,7 +49,12 @@ export function routeOf(path: string, pathname: string, basePath: string, isTemp
     return template.startsWith('/') ? template : `/${template}`;
   }
   const isBelow = pathname === basePath || pathname.startsWith(`${basePath}/`);
-  return /^\/[\w.-]+(\/v\d+(?=\/|$))?/.exec(isBelow ? pathname.slice(basePath.length) : pathname)?.[0] ?? '/';
+  const segments = (isBelow ? pathname.slice(basePath.length) : pathname).split('/').filter(Boolean);
+  return `/${segments.map((segment, index) => (isShown(segment, index) ? segment : '{}')).join('/')}`;
+}
+
+function isShown(segment: string, index: number): boolean {
+  return index === 0 ? FIRST.test(segment) : VERSION.test(segment) || PATH_WORDS.has(segment);
 }
 
 function templateOf(path: string): string {

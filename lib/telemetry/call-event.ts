@@ -8,7 +8,7 @@ export interface ServiceCallEvent {
   /** A call of the API, or a request to the token endpoint. */
   kind: 'api' | 'token';
   method: string;
-  /** The path without ids: with its names (`pathParams`), or its first part and its version. */
+  /** The path without ids: its template, or what is known of the API's words, for example `/data/v2/accounts/{}/balances`. */
   route: string;
   /** Of the answer that it ended with; absent if it ended without one. */
   status?: number;

@@ -1,5 +1,4 @@
 import {
-  ServiceApiError,
   ServiceError,
   type BanksService,
   type ConnectParameters,
@@ -50,7 +49,6 @@ export async function makeFirstCalls(
 }
 
 function describeError(error: unknown): string {
-  if (error instanceof ServiceApiError) return `failed: ${error.code} ${error.status}: ${error.message}`;
   return error instanceof ServiceError
     ? `failed: ${error.code}: ${error.message}`
     : `failed: ${String(error)}`;

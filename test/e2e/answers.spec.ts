@@ -80,8 +80,10 @@ describe('a status', () => {
     for (const call of [() => oauth.banks.list(), () => create(oauth)]) {
       const error = await rejection(call());
       expect(error).toBeInstanceOf(ServiceApiError);
-      const expected = { code: 'api_error', status, message: said.message, body: said };
+      const expected = { code: 'api_error', status, body: said };
       expect(error).toMatchObject({ ...expected, outcomeUnknown: false });
+      const { method, route } = error as ServiceApiError;
+      expect(error).toHaveProperty('message', `${method} ${route}: HTTP ${status} REFUSED: not this one`);
     }
     expect([arrived(), simulator.tokenRequests.length]).toEqual([2, 0]);
   });
@@ -108,12 +110,12 @@ describe('a status', () => {
     [
       'another one in the body: both are kept',
       { status: 409, json: { status: 200, message: 'ok' } },
-      { status: 409, message: 'ok', body: { status: 200, message: 'ok' } },
+      { status: 409, body: { status: 200, message: 'ok' } },
     ],
     [
       'a body that is not compressed, though its headers say so',
       { status: 409, json: { message: 'taken' }, headers: { 'content-encoding': 'gzip' } },
-      { status: 409, message: 'taken' },
+      { status: 409, body: { message: 'taken' } },
     ],
   ])('counts beside %s', async (_, fault, expected) => {
     const error = await errorOf(fault, () => oauth.banks.list());
@@ -400,7 +402,7 @@ describe('http.response()', () => {
   it('rejects as request() does', async () => {
     answers(404, { status: 'NOT_FOUND', message: 'none' });
     const missing = rejection(http.response('/payments/v1'));
-    expect(await missing).toMatchObject({ status: 404, message: 'none' });
+    expect(await missing).toMatchObject({ status: 404, body: { message: 'none' } });
     expect(await rejection(http.response('https://elsewhere.example/'))).toMatchObject({
       code: 'invalid_request',
     });
@@ -632,7 +634,7 @@ describe('responseType and maxResponseBytes', () => {
   ])("a failure's body is read as JSON all the same: %s", async (_, path, options) => {
     const error = await rejection(api.http.get(path, options));
     expect(error).toBeInstanceOf(ServiceApiError);
-    expect(error).toMatchObject({ status: 404, message: FAILURE.message, body: FAILURE });
+    expect(error).toMatchObject({ status: 404, body: FAILURE });
   });
 
   it.each<[string, string, HttpCallOptions]>([
@@ -760,7 +762,7 @@ describe('parse', () => {
     expect(error).toBeInstanceOf(ServiceApiError);
     expect(error).toMatchObject({
       code: 'invalid_response',
-      message: 'The service answered 200 with a body that parse refused: [3].bank_identifier.',
+      message: 'GET /banks/v1: HTTP 200, but parse refused the body: [3].bank_identifier.',
       path: '/banks/v1',
     });
     expect(everyForm(error)).not.toMatch(/4.?242|private|Alpha/);
@@ -774,7 +776,7 @@ describe('parse', () => {
   ])('does not name the keys of a record of %s, which may be personal data', async (_, parse) => {
     const json = { limits: { 'jane.doe@example.com': { daily: 'private' }, AE070331234567890123456: {} } };
     const error = await errorOf({ status: 200, json }, () => http.get('/limits/v1', { parse }));
-    expect(error.message).toBe('The service answered 200 with a body that parse refused: limits[…].daily.');
+    expect(error.message).toBe('GET /limits/v1: HTTP 200, but parse refused the body: limits[…].daily.');
     expect(everyForm(error)).not.toMatch(/jane|AE07|private/);
   });
 
@@ -786,7 +788,7 @@ describe('parse', () => {
     fail({ status: 201, body: '' }, 2);
     const refused = rejection(customers.create({ app_user_id: 'u-2' }, { parse }));
     const message =
-      'The service answered 201 without a body that parse refused. By its status the call was carried out.';
+      'POST /customers/v1: HTTP 201, but parse refused the missing body. By its status the call was carried out.';
     expect(await refused).toMatchObject({ code: 'invalid_response', message });
     const orNothing = parse.optional();
     expect(await customers.create({ app_user_id: 'u-3' }, { parse: orNothing })).toBeUndefined();
@@ -802,7 +804,7 @@ describe('parse', () => {
     const error = await rejection(banks.list({ parse: zodBanks }));
     expect(error).toMatchObject({
       code: 'invalid_response',
-      message: 'The service answered 200 with a body that parse refused: [0].bank_identifier.',
+      message: 'GET /banks/v1: HTTP 200, but parse refused the body: [0].bank_identifier.',
       method: 'GET',
       path: '/banks/v1',
     });

@@ -112,7 +112,7 @@ describe('nestjs-service call', () => {
     const { code, printed, complained } = await call(['GET', '/banks/v1']);
     expect({ code, printed }).toEqual({ code: 1, printed: '{"message":"down"}' });
     expect(complained).toMatch(
-      /: GET "\/banks\/v1"\nHTTP 503\ncontent-type: .*\n[^]*\napi_error: GET \/banks\/v1: HTTP 503 \("down"\)[^\n]*\. The service is .*\n\n$/,
+      /: GET "\/banks\/v1"\nHTTP 503\ncontent-type: .*\n[^]*\napi_error: GET \/banks\/v1: HTTP 503: down\. The service is .*\n\n$/,
     );
     expect(simulator.apiRequests).toHaveLength(1);
   });

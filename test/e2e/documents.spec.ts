@@ -999,7 +999,7 @@ describe('docs/operation.md', () => {
       [
         ['POST /oauth2/token', SpanStatusCode.UNSET],
         ['GET /banks/v1', SpanStatusCode.UNSET],
-        ['GET /orders/v1', SpanStatusCode.ERROR],
+        ['GET /orders/v1/{}', SpanStatusCode.ERROR],
       ].map((each) => [...each, expect.objectContaining({ spanId })]),
     );
     for (const { startTime, duration, kind } of made) {
@@ -1014,7 +1014,7 @@ describe('docs/operation.md', () => {
     expect(counted).toEqual([
       { route: '/oauth2/token', status: 200, error: undefined },
       { route: '/banks/v1', status: 200, error: undefined },
-      { route: '/orders/v1', status: 404, error: 'api_error' },
+      { route: '/orders/v1/{}', status: 404, error: 'api_error' },
     ]);
     const told = JSON.stringify(made.map((span) => [span.name, span.attributes]));
     for (const secret of [simulator.clientSecret, (await api.auth.getApiToken()).accessToken, 'private'])

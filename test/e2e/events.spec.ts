@@ -297,9 +297,9 @@ describe('http.onCall', () => {
     await rejection(service.get(`${origin}/other/c-private`));
     await rejection(service.axiosRef.get('/orders/v1/{id}', { pathParams } as object));
     await rejection(service.request({ url: '', headers: { 'x-private': 'private' } }));
-    await rejection(service.get('/data/v2/accounts?q=private', { pathParams: {} }));
+    await rejection(service.get('/data/v2/accounts?q=private'));
     const route = '/orders/v1/{id}';
-    const routes = [route, route, route, '/orders/v1', '/other', route, '/', '/data/v2/accounts'];
+    const routes = [route, route, route, '/orders/v1/{}', '/other/{}', route, '/', '/data/v2/accounts'];
     expect(events.map((event) => event.route)).toEqual(routes);
     expect(inspect(events)).not.toMatch(/private/);
   });
@@ -350,12 +350,12 @@ describe('http.logCalls', () => {
       expect(await linesOf(mode, true)).toEqual([
         `GET /banks/v1: 200 after N ms, 2 attempts, with ${kinds}, correlation id own-1`,
         `POST /customers/v1: 201 after N ms, 1 attempt, with ${kinds}`,
-        `GET /orders/v1: 404 after N ms, 1 attempt, with ${kinds}, correlation id own-2`,
+        `GET /orders/v1/{}: 404 after N ms, 1 attempt, with ${kinds}, correlation id own-2`,
       ]);
     },
   );
 
   it('is off by default: then only calls that fail have a line', async () => {
-    expect(await linesOf('mtls')).toEqual(['GET /orders/v1: 404 after N ms, correlation id own-2']);
+    expect(await linesOf('mtls')).toEqual(['GET /orders/v1/{}: 404 after N ms, correlation id own-2']);
   });
 });

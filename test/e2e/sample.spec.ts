@@ -263,7 +263,9 @@ describe('the sample', () => {
         const port = await deadPort();
         const sample = start(SOURCE, { ...simulator.env({ environment: 'sandbox' }), PORT: String(port) });
         await sample.printed(LAST_LINE);
-        expect(sample.output()).toMatch(/banks\.list +failed: api_error 409: Known/);
+        expect(sample.output()).toMatch(
+          /banks\.list +failed: api_error: GET \/banks\/v1: HTTP 409 EXISTS: Known/,
+        );
         expect(sample.output()).not.toContain(simulator.appToken);
 
         const url = `http://127.0.0.1:${port}`;

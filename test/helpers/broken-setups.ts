@@ -311,7 +311,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a wrong app token': {
     cause: 'api.banks',
-    words: /HTTP 403 FORBIDDEN \("The app token is not valid"\)/,
+    words: /HTTP 403 FORBIDDEN: The app token is not valid/,
     break: () => ({ SERVICE_APP_TOKEN: 'of-another-application' }),
   },
   'a website in place of the API': {
@@ -337,7 +337,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a service that is out of order': {
     cause: 'api.banks',
-    words: /HTTP 503 .*down/,
+    words: /HTTP 503: down/,
     break: (_, { simulator }) =>
       void simulator.fail({
         path: '/banks/v1',

@@ -124,7 +124,7 @@ describe('a failure', () => {
       name: 'ServiceApiError',
       code: 'api_error',
       status: 422,
-      message: 'no such user',
+      message: 'POST /customers/v1: HTTP 422 INVALID: no such user',
       body: { status: 'INVALID', message: 'no such user' },
       method: 'POST',
       route: '/customers/v1',
@@ -134,24 +134,31 @@ describe('a failure', () => {
   });
 
   it.each<[unknown, ApiErrorBody, string?]>([
-    [{ message: 'no such user' }, { message: 'no such user' }],
-    [{ status: 'INVALID' }, { status: 'INVALID' }, 'GET /a: HTTP 422 INVALID.'],
+    [{ message: 'no such user' }, { message: 'no such user' }, ': no such user'],
+    [{ status: 'INVALID', message: 'no' }, { status: 'INVALID', message: 'no' }, ' INVALID: no'],
+    [{ status: 'INVALID' }, { status: 'INVALID' }, ' INVALID.'],
     [{ status: 'not a name' }, { status: 'not a name' }],
+    [{ status: 'not a name', message: 'no' }, { status: 'not a name', message: 'no' }, ': no'],
     [{ status: 7 }, { status: 7 }],
-    [{ message: ['name is long', 7, 'sum is missing'] }, { message: 'name is long; sum is missing' }],
+    [
+      { message: ['name is long', 7, 'sum is missing'] },
+      { message: 'name is long; sum is missing' },
+      ': name is long; sum is missing',
+    ],
     [
       { title: 'Out of credit', status: 422, detail: 'The balance is 30' },
       { status: 422, message: 'The balance is 30' },
+      ': The balance is 30',
     ],
-    [{ title: 'Out of credit', detail: '', message: [] }, { message: 'Out of credit' }],
-    [{ title: 'x', detail: 'y', message: 'no such user' }, { message: 'no such user' }],
+    [{ title: 'Out of credit', detail: '', message: [] }, { message: 'Out of credit' }, ': Out of credit'],
+    [{ title: 'x', detail: 'y', message: 'no such user' }, { message: 'no such user' }, ': no such user'],
   ])(
-    'has status, and message, detail or title of %j',
-    async (answered, body, message = 'GET /a: HTTP 422.') => {
+    'names the call, and has status, and message, detail or title of %j',
+    async (answered, body, said = '.') => {
       const { axios } = await setUp({ listener: answering(422, JSON.stringify(answered)) });
       const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
       expect(error.body).toEqual(body);
-      expect(error.message).toBe(body.message ?? message);
+      expect(error.message).toBe(`GET /a: HTTP 422${said}`);
     },
   );
 
@@ -172,9 +179,12 @@ describe('a failure', () => {
         response.writeHead(400).end(JSON.stringify({ status: 400, message: said }));
       },
     });
-    expect(((await errorOf(axios.get('/long'))) as ServiceApiError).message).toHaveLength(501);
+    const long = (await errorOf(axios.get('/long'))) as ServiceApiError;
+    expect(long.body?.message).toHaveLength(501);
+    expect(long.message).toBe(`GET /long: HTTP 400: ${long.body?.message}`);
     const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
-    expect(error.message).toMatch(NOT_SHOWN);
+    expect(error.body?.message).toMatch(NOT_SHOWN);
+    expect(error.message).toBe(`GET /a: HTTP 400: ${error.body?.message}`);
     expect(everything(error)).not.toMatch(/planted/);
     expect(error.response).toMatchObject({ status: 400, data: undefined });
   });
@@ -190,7 +200,7 @@ describe('a failure', () => {
     });
     const error = await errorOf(axios.get('/a'));
     expect(arrived).toHaveLength(2);
-    expect(error).toMatchObject({ message: expect.stringMatching(NOT_SHOWN) });
+    expect(error).toMatchObject({ body: { message: expect.stringMatching(NOT_SHOWN) } });
     expect(everything(error)).not.toMatch(/planted/);
   });
 
@@ -590,7 +600,7 @@ describe('parse', () => {
     );
     expect(error.toJSON()).toMatchObject({
       code: 'invalid_response',
-      message: 'The service answered 200 with a body that parse refused: [1].bank_identifier, [1].name.',
+      message: 'GET /a: HTTP 200, but parse refused the body: [1].bank_identifier, [1].name.',
       status: 200,
       method: 'GET',
       route: '/a',
@@ -623,7 +633,7 @@ describe('parse', () => {
     ] as AnswerParser[];
     for (const each of parsers) {
       const error = await refusing(`{"name":"${PRIVATE}"}`, each);
-      expect(error.message).toBe(`The service answered 200 with a body that parse refused${said}.`);
+      expect(error.message).toBe(`GET /a: HTTP 200, but parse refused the body${said}.`);
     }
   });
 
@@ -644,7 +654,7 @@ describe('parse', () => {
       message: 'The service failed to answer this call. The request may have been carried out all the same.',
     });
     expect(describeError(error)).toBe(
-      'invalid_response: POST /a: The service answered 201 with a body that parse refused: customer_id. By its status the call was carried out; correlation id [not shown: it contains a secret or a part of one]',
+      'invalid_response: POST /a: HTTP 201, but parse refused the body: customer_id. By its status the call was carried out; correlation id [not shown: it contains a secret or a part of one]',
     );
   });
 
@@ -654,7 +664,7 @@ describe('parse', () => {
     expect(await http.post('/a', {}, { parse: customer.optional() })).toBeUndefined();
     expect(await errorOf(http.post('/a', {}, { parse: customer }))).toMatchObject({
       code: 'invalid_response',
-      message: `The service answered ${status} without a body that parse refused. By its status the call was carried out.`,
+      message: `POST /a: HTTP ${status}, but parse refused the missing body. By its status the call was carried out.`,
     });
   });
 
@@ -663,11 +673,11 @@ describe('parse', () => {
     const parse = throwing(new Error());
     expect(await errorOf(http.post('/a', {}, { parse }))).toMatchObject({
       code: 'api_error',
-      message: 'said',
+      message: 'POST /a: HTTP 404: said',
     });
     axios.defaults.validateStatus = () => true;
     expect(await errorOf(http.post('/a', {}, { parse }))).toMatchObject({
-      message: 'The service answered 404 with a body that parse refused.',
+      message: 'POST /a: HTTP 404, but parse refused the body.',
     });
   });
 

@@ -5,12 +5,7 @@ import { type RequestListener } from 'node:http';
 import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { type HttpSettings } from '../../../lib/config/resolved-options.js';
-import {
-  describeError,
-  type ServiceApiError,
-  type ServiceError,
-  ServiceRequestError,
-} from '../../../lib/errors/index.js';
+import { describeError, type ServiceApiError, ServiceRequestError } from '../../../lib/errors/index.js';
 import { AllowedUrls, type CallUrl } from '../../../lib/http/allowed-urls.js';
 import { answerOf } from '../../../lib/http/exception-answer.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
@@ -535,16 +530,6 @@ describe('names in a path', () => {
     expect(arrived[2]?.url).toBe('/a/7');
   });
 
-  it('stand for the resource and its version in messages where a path has none', async () => {
-    const { axios } = await setUp({ listener: (request) => request.socket.destroy(), retries: 0 });
-    for (const id of ['omar%40example.com', 'c-private']) {
-      const error = (await errorOf(axios.get(`/customers/v1/app-user-id/${id}`))) as ServiceError;
-      expect(error).toMatchObject({ route: '/customers/v1', path: `/customers/v1/app-user-id/${id}` });
-      expect(describeError(error)).toMatch(/GET \/customers\/v1 at /);
-      expect(inspect(error) + JSON.stringify(error)).not.toMatch(/omar|private/);
-    }
-  });
-
   const BAD = [undefined, null, '', { toString: () => 'x' }, true, NaN, 'a\nb', 'a\ud800'];
   it.each<unknown>([...BAD, '.', '..', '%2e%2E', '%252e%252e', 'a/../b', '..;', 'a\\..'])(
     "do not take %j, as the caller's fault",
@@ -577,6 +562,36 @@ describe('names in a path', () => {
     for (const outsiders of [http.get('/a', { pathParams: { [forged]: 1 } }), http.get(`/a/{${forged}}`)])
       expect(((await errorOf(outsiders)) as Error).message).not.toMatch(/\n|y{65}/);
     expect(arrived).toHaveLength(0);
+  });
+});
+
+describe('the route of a path without names', () => {
+  it.each([
+    ['/payments/v1/intents', '/payments/v1/intents'],
+    ['/payments/v1/account-on-file/', '/payments/v1/account-on-file'],
+    ['/data/v2/accounts/a-private/balances?entity_id=private', '/data/v2/accounts/{}/balances'],
+    ['/customers/v1/app-user-id/omar%40private.example', '/customers/v1/app-user-id/{}'],
+    ['/customers/v1/v1234567890/Accounts', '/customers/v1/{}/{}'],
+    ['/orders/v10/private/constructor', '/orders/v10/{}/{}'],
+    ['/omar@private.example/accounts', '/{}/accounts'],
+    ['/?q=private', '/'],
+  ])(
+    'has the first segment, versions and words of the known API, and {} for any other: %s is %s',
+    async (path, route) => {
+      const { axios } = await setUp({ listener: failing(404) });
+      const error = (await errorOf(axios.get(path))) as ServiceApiError;
+      expect(error).toMatchObject({ route, path: path.replace(/\?.*/, '') });
+      expect(error.message).toMatch(`GET ${route}: HTTP 404`);
+      expect([inspect(error), JSON.stringify(error), describeError(error)].join()).not.toMatch(
+        /private|v12345/,
+      );
+    },
+  );
+
+  it('has all of its words with empty pathParams', async () => {
+    const { axios } = await setUp({ listener: failing(404) });
+    const error = await errorOf(httpOf(axios).get('/reports/v1/monthly', { pathParams: {} }));
+    expect(error).toMatchObject({ route: '/reports/v1/monthly' });
   });
 });
 

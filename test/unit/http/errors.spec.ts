@@ -518,7 +518,7 @@ describe('the exception filter over HTTP', () => {
     [
       'with its call and hint',
       api(400, { ...{ correlationId: 'id-2', hint: 'check it' } }),
-      'api_error: GET /a: ours; correlation id id-2. check it',
+      'api_error: ours; correlation id id-2. check it',
     ],
     [
       'with the doubt',
@@ -526,7 +526,7 @@ describe('the exception filter over HTTP', () => {
       'connection_timeout: ours; it may have been carried out; correlation id id-1',
     ],
     ['without a doubt', connection('timeout'), 'connection_timeout: ours; correlation id id-1'],
-    ['of a body', api(200, { code: 'invalid_response' }), 'invalid_response: GET /a: ours'],
+    ['of a body', api(200, { code: 'invalid_response' }), 'invalid_response: ours'],
   ])('describes an error for the log %s', (_, thrown, line) => {
     expect(describeError(thrown)).toBe(line);
   });
@@ -623,13 +623,6 @@ describe('the line of the log about an error', () => {
     expect(describeError(api)).toBe(
       'api_error: GET /banks/v1: HTTP 503: the service is out of order; correlation id id-1. Try again later.',
     );
-    const parsed = new ServiceApiError({
-      ...call,
-      code: 'invalid_response',
-      status: 200,
-      message: 'Not a list.',
-    });
-    expect(describeError(parsed)).toBe('invalid_response: GET /banks/v1: Not a list; correlation id id-1');
     expect(describeError(refused())).toBe(`token_refused: It refuses them. ${HINT}`);
     const closed = new ServiceConnectionError({
       kind: 'closed',

@@ -18,7 +18,7 @@ server.listen({ onUnhandledRequest: 'error' });
 const module = await Test.createTestingModule({ imports: [ServiceModule.forRoot(options)] }).compile();
 await assert.rejects(module.get(BanksService).list(), (error) => {
   assert.ok(error instanceof ServiceApiError);
-  assert.equal(error.message, 'No such path');
+  assert.equal(error.message, 'GET /banks/v1: HTTP 404: No such path');
   return true;
 });
 await module.close();
