@@ -49,7 +49,7 @@ export class ServiceApiError extends ServiceError {
   readonly status: number;
   readonly body?: ApiErrorBody;
   readonly method: string;
-  /** The path without ids: its template, or what is known of the API's words, for example `/data/v2/accounts/{}/balances`. */
+  /** The path without ids: with `pathParams` the template, without them what is known of the API: `/data/v2/accounts/{}/balances`. */
   readonly route: string;
   /** The path without query, which may hold a customer's id: no log, JSON or printed form of the error shows it. */
   declare readonly path: string;

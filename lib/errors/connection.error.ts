@@ -31,7 +31,7 @@ export class ServiceConnectionError extends ServiceError {
   readonly code: `connection_${ConnectionErrorKind}`;
   readonly kind: ConnectionErrorKind;
   readonly method?: string;
-  /** The path without ids: its template, or what is known of the API's words, for example `/data/v2/accounts/{}/balances`. */
+  /** The path without ids: with `pathParams` the template, without them what is known of the API: `/data/v2/accounts/{}/balances`. */
   readonly route?: string;
   /** The path without query, which may hold a customer's id: no log, JSON or printed form of the error shows it. */
   declare readonly path?: string;

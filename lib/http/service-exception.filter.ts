@@ -56,10 +56,11 @@ const DAY_S = 86_400;
  */
 export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
   readonly #logger = new SafeLogger(ServiceExceptionFilter.name);
-  readonly #options: ExceptionAnswerOptions | undefined;
+  readonly #options: ExceptionAnswerOptions;
 
-  constructor(options?: ExceptionAnswerOptions) {
-    const { invalidRequestStatus: status = 400 } = options ?? {};
+  // With a default, as Nest warns of parameters that it counts (Function.length) and finds no metadata for.
+  constructor(options: ExceptionAnswerOptions = {}) {
+    const { invalidRequestStatus: status = 400 } = options;
     if (!Number.isInteger(status) || status < 400 || status > 499) {
       throw new RangeError('invalidRequestStatus must be a status from 400 to 499');
     }

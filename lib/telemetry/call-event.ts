@@ -8,7 +8,7 @@ export interface ServiceCallEvent {
   /** A call of the API, or a request to the token endpoint. */
   kind: 'api' | 'token';
   method: string;
-  /** The path without ids: its template, or what is known of the API's words, for example `/data/v2/accounts/{}/balances`. */
+  /** The path without ids: with `pathParams` the template, without them what is known of the API: `/data/v2/accounts/{}/balances`. */
   route: string;
   /** Of the answer that it ended with; absent if it ended without one. */
   status?: number;
