@@ -51,7 +51,7 @@ export class Answer {
       path: call.url.pathname,
       route: call.route,
       correlationId: this.correlationId ?? sentId(call),
-      retryAfter: parseRetryAfter(response.headers['retry-after'], Date.now()),
+      retryAfter: parseRetryAfter(response.headers, Date.now()),
       ...outcomeFields(call, { response }),
     };
   }

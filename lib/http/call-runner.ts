@@ -228,7 +228,7 @@ export class CallRunner {
 
   #pause({ retries }: Call, response: ExchangeResponse | undefined, leftMs: number): number {
     const random = this.#client.io.random();
-    const seconds = parseRetryAfter(response?.headers['retry-after'], Date.now());
+    const seconds = parseRetryAfter(response?.headers, Date.now());
     return seconds === undefined
       ? retryDelay(retries, random)
       : askedDelay(seconds * 1000, retries, random, leftMs);

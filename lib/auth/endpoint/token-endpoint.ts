@@ -193,7 +193,7 @@ export class TokenEndpoint implements TokenSource {
     if (status >= 300 && status < 400) {
       throw tokenConnectionError(place, { kind: 'redirect', reason: `HTTP_${status}` });
     }
-    const seconds = parseRetryAfter(headers['retry-after'], clock.now());
+    const seconds = parseRetryAfter(headers, clock.now());
     const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
     throw tokenRefusal({ status, json, isPage: page, scope, retryAfter, secrets, place });
   }

@@ -1,4 +1,5 @@
 import { type Exchange } from '../../exchange/exchange.types.js';
+import { parseHttpDate } from '../../exchange/retry-after.js';
 import { ok, skipped, warning, type Finding } from './check.js';
 
 const MOST_SKEW_MS = 30_000;
@@ -17,9 +18,10 @@ export class ClockCheck {
 
   readonly exchange: Exchange = async (request) => {
     const response = await this.perform(request);
-    const { date = '', age } = response.headers;
+    const { date, age } = response.headers;
+    const answeredAt = parseHttpDate(date);
     // Of answers out of a cache, and dates that no clock shows, there is nothing to learn. The header has whole seconds.
-    const theirs = age === undefined && Date.parse(date) <= LAST_DATE_MS ? Date.parse(date) : NaN;
+    const theirs = age === undefined && answeredAt <= LAST_DATE_MS ? answeredAt : NaN;
     const skew = theirs + 500 - this.now();
     if (Math.abs(skew) < Math.abs(this.#skewMs ?? Infinity)) this.#skewMs = skew;
     return response;

@@ -216,7 +216,9 @@ describe('an answer without a token', () => {
     /refuses a token .*Check urls\.authUrl, which is without \/oauth2\/token, and that OAuth is/;
   const error = (code: string) => ({ body: { error: code } });
   const retryAfter = (value: string) => ({ headers: { 'retry-after': value } });
-  const in30s = new Date(new FakeClock().now() + 30_000).toUTCString();
+  /** So many seconds after the time of this machine. */
+  const dateIn = (seconds: number) => new Date(new FakeClock().now() + seconds * 1_000).toUTCString();
+  const clockAhead = { date: dateIn(120), 'retry-after': dateIn(150) };
 
   it.each<[number, ServerAnswer, object, RegExp]>([
     [200, error('invalid_scope'), { code: 'token_refused', error: 'invalid_scope' }, ADDRESS],
@@ -242,7 +244,7 @@ describe('an answer without a token', () => {
     [429, {}, { code: 'token_rate_limited', retryAfter: undefined }, /asked too often.*Try again later/],
     [429, retryAfter('7'), { code: 'token_rate_limited', retryAfter: 7 }, /Try again in 7 s/],
     [429, retryAfter('86400'), { retryAfter: 3600 }, /too often/],
-    [429, retryAfter(in30s), { code: 'token_rate_limited', retryAfter: 30 }, /too often/],
+    [429, { headers: clockAhead }, { code: 'token_rate_limited', retryAfter: 30 }, /too often/],
   ])('%d %j', async (status, answer, expected, words) => {
     const { request } = await setUp({ answer: () => ({ status, ...answer }) });
     const refused = await failure(request());

@@ -883,6 +883,59 @@ describe('Retry-After', () => {
       (value): [string | undefined, undefined] => [value, undefined],
     ),
   ])('%j is %s seconds', (value, seconds) => {
-    expect(parseRetryAfter(value, NOW)).toBe(seconds);
+    expect(parseRetryAfter({ 'retry-after': value }, NOW)).toBe(seconds);
+  });
+
+  // The clock of this machine says 12:00:00; Retry-After names 12:00:30.
+  it.each([
+    [
+      'a clock that is 2 minutes behind',
+      { date: 'Tue, 01 Jan 2030 12:02:00 GMT' },
+      'Tue, 01 Jan 2030 12:02:30 GMT',
+    ],
+    [
+      'a clock that is 2 minutes ahead',
+      { date: 'Tue, 01 Jan 2030 11:58:00 GMT' },
+      'Tue, 01 Jan 2030 11:58:30 GMT',
+    ],
+    [
+      'an answer from a cache',
+      { date: 'Tue, 01 Jan 2030 11:59:00 GMT', age: '60' },
+      'Tue, 01 Jan 2030 12:00:30 GMT',
+    ],
+    ['dates as asctime writes them', { date: 'Tue Jan  1 12:02:00 2030' }, 'Tue Jan  1 12:02:30 2030'],
+    ['an RFC 850 date', { date: 'Tuesday, 01-Jan-30 12:02:00 GMT' }, 'Tuesday, 01-Jan-30 12:02:30 GMT'],
+    ['a Date that cannot be read', { date: 'today', age: 'x' }, 'Tue, 01 Jan 2030 12:00:30 GMT'],
+    [
+      'an Age that cannot be read',
+      { date: 'Tue, 01 Jan 2030 12:02:00 GMT', age: 'x' },
+      'Tue, 01 Jan 2030 12:02:30 GMT',
+    ],
+  ])('as a date counts from the Date of the answer: 30 s with %s', (_, headers, date) => {
+    expect(parseRetryAfter({ ...headers, 'retry-after': date }, NOW)).toBe(30);
+  });
+
+  it('as an asctime date is in GMT, whatever the time zone of the process', async () => {
+    const file = pathToFileURL(join(import.meta.dirname, '../../../lib/exchange/retry-after.ts'));
+    const code = `import { parseRetryAfter } from ${JSON.stringify(file)};
+      console.log(parseRetryAfter({ 'retry-after': 'Tue Jan  1 12:00:30 2030' }, ${NOW}));`;
+    const node = [process.execPath, '--no-warnings', '--import', REGISTER, '--input-type=module'];
+    const child = startProcess([...node, '--eval', code], {
+      cwd: join(import.meta.dirname, '../../..'),
+      env: { TZ: 'America/Los_Angeles' },
+    });
+    afterwards(() => child.kill());
+    await child.exited;
+    expect(child.output().trim()).toBe('30');
+  });
+
+  it('as a date counts from the Date of the answer in errors and retries too', async () => {
+    const behind = { date: 'Tue, 01 Jan 2030 12:00:00 GMT', 'retry-after': 'Tue, 01 Jan 2030 12:00:05 GMT' };
+    const { axios } = await setUp({ listener: firstAnswered(429, behind, '{}'), retries: 0 });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 429, retryAfter: 5 });
+    const now = { date: behind.date, 'retry-after': behind.date };
+    const again = await setUp({ listener: firstAnswered(503, now, '{}'), timeoutMs: 10_000 });
+    await again.axios.get('/a');
+    expect(again.arrived).toHaveLength(2);
   });
 });
