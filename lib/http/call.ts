@@ -12,9 +12,9 @@ import { takeHeaders } from './call-headers.js';
 import { routeOf } from './path-template.js';
 
 /**
- * Wraps an error on its way past axios; the caller gets the error itself. Axios would run the host's `transformResponse` on
- * an error's response, and change it. To the reason of an abort it would add the frames of each caller, and thousands may
- * share one signal: so a host's interceptors see that one wrapped too.
+ * Wraps an error while it passes through axios. The caller gets the error itself. Axios would add fields to the `response`
+ * of a ServiceApiError, and append the stack of each caller to the reason of an abort: thousands of calls may share one
+ * AbortSignal, and so one reason. That is why the application's interceptors see the reason of an abort wrapped, too.
  */
 export class PastAxios {
   constructor(readonly reason: unknown) {}

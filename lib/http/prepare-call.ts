@@ -2,6 +2,7 @@ import { Axios, AxiosHeaders, type AxiosAdapter, type InternalAxiosRequestConfig
 import { withoutSlashes } from '../config/address.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { checkTimeout, MAX_RESPONSE_BYTES } from '../exchange/call-limits.js';
+import { refuseAxiosOptions } from './axios-options.js';
 import { AllowedUrls } from './allowed-urls.js';
 import { notEncoded, prepareBody } from './body.js';
 import { Call } from './call.js';
@@ -30,7 +31,7 @@ const NOT_PREPARED =
  * the last, after those of the host. Throws ServiceRequestError for a call that leads elsewhere or cannot be sent.
  */
 export function callPreparer(
-  { calls, options }: ClientContext,
+  { calls, options, identity }: ClientContext,
   adapter: AxiosAdapter,
 ): (config: Config) => Config {
   const urls = new AllowedUrls(options.addresses);
@@ -39,6 +40,7 @@ export function callPreparer(
     calls.admit();
     // A mock or a cache of the host, which would never hear of a call.
     if (config.adapter !== adapter) throw ServiceRequestError.ofCode('adapter', OTHER_ADAPTER);
+    refuseAxiosOptions(config, identity.httpsAgent);
     config.headers = AxiosHeaders.from(config.headers);
     prepareBody(config);
     const { signal, cancelToken, pathParams, idempotencyKey, responseType } = config;
@@ -80,11 +82,17 @@ function toMethod(given: unknown = 'get'): string {
 }
 
 /** The address that axios would call. */
-function addressOf({ baseURL, params, paramsSerializer }: Config, url: string): string {
+function addressOf({ baseURL, allowAbsoluteUrls, params, paramsSerializer }: Config, url: string): string {
   if (!baseURL && !params) return url;
   try {
     // Not by the call's own instance: it would add defaults again that an interceptor has removed.
-    return new Axios({}).getUri({ url, baseURL, params: params as unknown, paramsSerializer });
+    return new Axios({}).getUri({
+      url,
+      baseURL,
+      allowAbsoluteUrls,
+      params: params as unknown,
+      paramsSerializer,
+    });
   } catch (error) {
     // An error of a host's own serializer is the host's.
     throw paramsSerializer ? error : notEncoded('params', error);

@@ -66,6 +66,7 @@ import { readSimulatorOptions, SIMULATOR_HELP } from '../../lib/cli/simulator-op
 import { OPTIONS } from '../../lib/config/options.js';
 import { readVariables } from '../../lib/config/variables.js';
 import * as errors from '../../lib/errors/index.js';
+import { REFUSED } from '../../lib/http/axios-options.js';
 import { GUIDES } from '../../lib/version.js';
 import { commandIo } from '../helpers/command-io.js';
 import { deadPort } from '../helpers/loopback.js';
@@ -224,6 +225,15 @@ describe('What documents name', () => {
     const classes = Object.keys(errors).filter((name) => /^Service\w+Error$/.test(name));
     const rows = [...textOf('docs/calls.md').matchAll(/^\| `(Service\w+Error)`/gm)].map(([, name]) => name);
     expect(rows.sort()).toEqual(classes.filter((name) => name !== 'ServiceError').sort());
+  });
+
+  it('is every option of axios that is refused', () => {
+    const names = [...textOf('docs/interceptors.md').matchAll(/^\| (`.*?) +\|/gm)]
+      .flatMap(([, cell = '']) => cell.split(', '))
+      .map((name) => name.replaceAll('`', ''));
+    // Refused by code of their own.
+    const others = ['adapter', 'transitional.forcedJSONParsing'];
+    expect(names.filter((name) => !others.includes(name)).sort()).toEqual(Object.keys(REFUSED).sort());
   });
 
   it('is the status that the filter answers for input that is refused, and for that of an option', () => {

@@ -113,7 +113,7 @@ describe('the resources', () => {
       (config) => (seen.push((config as { tenant?: unknown }).tenant), config),
     );
     await api.banks.list({ tenant: 't-1' } as object);
-    await api.http.axiosRef.get('/banks/v1', { httpsAgent: {} });
+    await api.http.axiosRef.get('/banks/v1', { httpsAgent: api.auth.httpsAgent });
     interceptors.request.eject(id);
     expect(seen).toEqual(['t-1', undefined]);
   });

@@ -1,0 +1,75 @@
+import { type InternalAxiosRequestConfig } from 'axios';
+import { ServiceRequestError } from '../errors/index.js';
+
+interface Refusal {
+  /** What the option would have been ignored for, and what to use in its place. */
+  instead: string;
+  /** Values that mean what this module does anyway. */
+  same: readonly unknown[];
+}
+
+const PARSED =
+  "is not used, because the answer is parsed before: set responseType 'text', and parse it in parse";
+const BROWSER = 'is for browsers: leave it out';
+const CONNECTS =
+  'is not used, because the module connects by itself: set its options urls, tls and http, or use a client of your own with auth.httpsAgent';
+const REDIRECTS = 'is not used, because redirects are never followed: set the address they lead to';
+const PROGRESS = 'is never called, because bodies are sent and read as a whole: leave it out';
+const FORMS = 'is not used, because no object is made a form: send URLSearchParams or FormData';
+const UNSET = [null];
+
+/**
+ * The options of axios that this module does not honour. An application that moves its calls here would get other data, or
+ * another connection, without noticing: so a call that has one of them is refused.
+ */
+const ROWS: readonly [names: string, instead: string, same?: readonly unknown[]][] = [
+  // In axios, null switches its own parsing off.
+  ['transformResponse', PARSED, []],
+  ['parseReviver', PARSED],
+  ['responseEncoding', "is not used: set responseType 'bytes', and decode them", [null, 'utf8', 'utf-8']],
+  ['auth', 'is not sent, because the module authenticates its calls by itself: leave it out'],
+  ['proxy', "is not used: set the module's option http.proxy", [null, false]],
+  // The agent of `auth.httpsAgent` is accepted too.
+  ['httpAgent httpsAgent', CONNECTS],
+  ['socketPath allowedSocketPaths transport lookup family env fetchOptions http2Options', CONNECTS],
+  ['httpVersion', CONNECTS, [null, 1]],
+  ['insecureHTTPParser', CONNECTS, [null, false]],
+  ['maxRedirects', REDIRECTS, [null, 0]],
+  ['beforeRedirect', REDIRECTS],
+  ['decompress', 'is not used, because answers are always decompressed: leave it out', [null, true]],
+  ['maxContentLength', 'is not used: set maxResponseBytes'],
+  ['maxBodyLength', 'is not used, because a body may be of any size: leave it out', [null, -1, Infinity]],
+  ['maxRate', 'is not used: leave it out'],
+  ['timeoutErrorMessage', 'is not used: a time-out is a ServiceConnectionError, with a message of its own'],
+  ['onUploadProgress onDownloadProgress', PROGRESS],
+  ['formSerializer formDataHeaderPolicy', FORMS],
+  ['withCredentials withXSRFToken', BROWSER, [null, false]],
+  ['xsrfCookieName xsrfHeaderName', BROWSER, [null, '']],
+];
+
+/** By name. */
+export const REFUSED: Readonly<Partial<Record<string, Refusal>>> = Object.assign(
+  Object.create(null) as object,
+  Object.fromEntries(
+    ROWS.flatMap(([names, instead, same = UNSET]) =>
+      names.split(' ').map((name) => [name, { instead, same }]),
+    ),
+  ),
+);
+
+/**
+ * Throws ServiceRequestError for an option of axios that is not honoured.
+ * @param config the options of a call, merged with the defaults of its instance
+ * @param ownAgent `auth.httpsAgent`, over which calls are sent anyway
+ */
+export function refuseAxiosOptions(config: InternalAxiosRequestConfig, ownAgent: unknown): void {
+  for (const name of Object.keys(config)) {
+    const refusal = REFUSED[name];
+    if (refusal === undefined) continue;
+    const value = config[name as 'auth'] as unknown;
+    const isSame = value === undefined || value === ownAgent || refusal.same.includes(value);
+    if (!isSame) throw ServiceRequestError.ofCode(name, refusal.instead);
+  }
+  if (config.transitional?.forcedJSONParsing === false)
+    throw ServiceRequestError.ofCode('transitional.forcedJSONParsing', PARSED);
+}
