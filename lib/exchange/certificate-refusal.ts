@@ -25,8 +25,9 @@ function beginning({ body }: Pick<ExchangeResponse, 'body'>): string {
   return body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
 }
 
-/** Whether an exchange failed because of our client certificate: by a TLS alert, or by a proxy's answer. */
+/** Whether an exchange failed because of our client certificate: by the end of the handshake, or by a proxy's answer. */
 export function certificateRefusal({ response, fault }: Outcome): 'refused' | 'perhaps' | undefined {
   if (response) return certificateVerdict(response);
-  return fault.certificateRefused ? 'refused' : undefined;
+  if (fault.certificateRefused) return 'refused';
+  return fault.certificateSuspected ? 'perhaps' : undefined;
 }

@@ -3,14 +3,38 @@ import { type ConnectionErrorKind } from '../errors/index.js';
 export interface Classified {
   kind: ConnectionErrorKind;
   reason?: string;
+  /** The number of the TLS alert with which the server ended the connection. */
+  alert?: number;
+  /** The alert is about our client certificate: the server refused it, or missed it. */
   certificateRefused: boolean;
 }
 
-// RFC 8446, 6.2 (and RFC 5246, 7.2.2): bad_certificate 42 to certificate_unknown 46, unknown_ca 48,
-// access_denied 49, certificate_required 116.
+/** RFC 8446, 6.2 (and RFC 5246, 7.2.2): alerts that can answer a client certificate, by the end of OpenSSL's code. */
+const ALERTS: Readonly<Record<string, number>> = {
+  HANDSHAKE_FAILURE: 40,
+  BAD_CERTIFICATE: 42,
+  UNSUPPORTED_CERTIFICATE: 43,
+  CERTIFICATE_REVOKED: 44,
+  CERTIFICATE_EXPIRED: 45,
+  CERTIFICATE_UNKNOWN: 46,
+  ILLEGAL_PARAMETER: 47,
+  UNKNOWN_CA: 48,
+  ACCESS_DENIED: 49,
+  DECODE_ERROR: 50,
+  DECRYPT_ERROR: 51,
+  INTERNAL_ERROR: 80,
+  CERTIFICATE_REQUIRED: 116,
+};
 const CERTIFICATE_ALERTS = new Set([42, 43, 44, 45, 46, 48, 49, 116]);
-const CERTIFICATE_ALERT_CODE =
-  /ALERT_(BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(REVOKED|EXPIRED|UNKNOWN|REQUIRED)|UNKNOWN_CA|ACCESS_DENIED)$/;
+/**
+ * Alerts that end a handshake and do not name the certificate as the cause, though it often is: Erlang/OTP sends 40 for a
+ * certificate without the extended key usage clientAuth, wolfSSL 47 for an RSA-PSS key, other servers 50 or 51. The list is
+ * closed: 10, 20, 22 and 80 can also be the answer to a request.
+ */
+const HANDSHAKE_ALERTS = new Set([40, 47, 50, 51]);
+/** stunnel sends it for a certificate with another host name than the configured one. Other servers send it for any fault. */
+const INTERNAL_ERROR = 80;
+
 const VERIFICATION_CODE =
   /^(CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|ERROR_IN_CERT|UNSPECIFIED|ERR_TLS_)/;
 
@@ -29,18 +53,26 @@ const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
   ERR_AGENT_CLOSED: 'closed',
 };
 
-/** RFC 8446, 6.2. OpenSSL's versions spell what comes before differently. */
-export const HANDSHAKE_FAILURE = /_ALERT_HANDSHAKE_FAILURE$/;
+/** Whether this alert, at the end of a handshake, says that the handshake failed. */
+export function isHandshakeAlert({ alert = 0 }: Pick<Classified, 'alert'>): boolean {
+  return HANDSHAKE_ALERTS.has(alert);
+}
+
+/** Whether the end of a handshake, with this alert or without one, may be the server's refusal of our certificate. */
+export function mayBeCertificate({ alert = 0 }: Pick<Classified, 'alert'>): boolean {
+  return HANDSHAKE_ALERTS.has(alert) || alert === INTERNAL_ERROR;
+}
 
 /** Sorts an error of Node, OpenSSL or the system into one of our kinds. Keeps only its code, never its text. */
 export function classify(error: unknown): Classified {
   const { code, message } = describe(error);
-  const reason = code === 'EPROTO' ? opensslCode(message) : code;
-  const alert = Number(/SSL alert number (\d+)/.exec(message)?.[1]);
-  const isCertificateAlert = CERTIFICATE_ALERTS.has(alert) || CERTIFICATE_ALERT_CODE.test(reason ?? '');
+  // From Node 22.20 on, the code of some alerts has OpenSSL's slash in it: ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE.
+  const reason = code === 'EPROTO' ? opensslCode(message) : code?.replaceAll('/', '_');
+  const named = ALERTS[/_ALERT_([A-Z_]+)$/.exec(reason ?? '')?.[1] ?? ''];
+  const alert = Number(/SSL alert number (\d+)/.exec(message)?.[1] ?? named) || undefined;
   // A proxy's complaint about a certificate is not about the one that we show to the service.
-  const certificateRefused = isCertificateAlert && !code?.startsWith('ERR_PROXY_');
-  return { kind: kindOf(code, message), reason, certificateRefused };
+  const certificateRefused = CERTIFICATE_ALERTS.has(alert ?? 0) && !code?.startsWith('ERR_PROXY_');
+  return { kind: kindOf(code, message), reason, alert, certificateRefused };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type ClientRequest } from 'node:http';
 import { type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { type Classified } from './classify.js';
+import { type Classified, isHandshakeAlert, mayBeCertificate } from './classify.js';
 import { type ExchangeFaultDetails, type ExchangePhase, isUnsent } from './exchange.types.js';
 
 /** Follows how far a request gets, which decides whether the server can have acted on it. */
@@ -13,6 +13,14 @@ export class ExchangeProgress {
   #socket: Socket | TLSSocket | undefined = undefined;
   #isTls13 = false;
   #isAccepted = false;
+  /** The server has answered the ClientHello: what it sends from now on may be about our certificate. */
+  #isHelloAnswered = false;
+  readonly #hasCertificate: boolean;
+
+  /** @param hasCertificate a client certificate is offered to a server that asks for one */
+  constructor(hasCertificate = false) {
+    this.#hasCertificate = hasCertificate;
+  }
 
   follow(request: ClientRequest): void {
     request.on('socket', (socket: Socket | TLSSocket) => {
@@ -28,6 +36,8 @@ export class ExchangeProgress {
       if (!pending) return this.#connected();
       socket.once(secure ? 'secureConnect' : 'connect', () => this.#connected());
       if (secure) socket.once('session', () => (this.#isAccepted = true));
+      // Key material exists from the ServerHello on. The listener takes none of it.
+      if (secure && this.#hasCertificate) socket.once('keylog', () => (this.#isHelloAnswered = true));
       // A mocked socket may take the request and never say that it is connected. Node's own for TLS always says so.
       if (!(socket instanceof TLSSocket)) {
         request.once('finish', () => socket.destroyed || this.#connected());
@@ -36,14 +46,25 @@ export class ExchangeProgress {
   }
 
   /** The details of a fault that comes now. */
-  at({ kind, certificateRefused }: Partial<Classified>): Omit<ExchangeFaultDetails, 'kind'> {
+  at({
+    kind,
+    alert,
+    certificateRefused: isSaid = false,
+  }: Partial<Classified>): Omit<ExchangeFaultDetails, 'kind'> {
     const { phase, reusedSocket } = this;
     const addresses = this.#socket?.autoSelectFamilyAttemptedAddresses;
+    // Over TLS 1.3, the verdict on our certificate comes after the request was sent. A server that refuses does not read it.
+    const isVerdict = phase === 'sent' && this.isHandshakePending;
+    const isFailedHandshake = isVerdict && isHandshakeAlert({ alert });
+    const certificateRefused = isSaid || (isFailedHandshake && this.#hasCertificate);
+    const mayBeVerdict = this.#hasCertificate && (isVerdict || (isUnsent(this) && this.#isHelloAnswered));
     return {
       // A tunnel fails as such only as long as nothing of the request has passed it.
       phase: kind === 'proxy' ? 'connecting' : phase,
       reusedSocket,
-      refusedInHandshake: certificateRefused === true && this.isHandshakePending,
+      certificateRefused,
+      certificateSuspected: !certificateRefused && mayBeVerdict && mayBeCertificate({ alert }),
+      refusedInHandshake: isFailedHandshake || (isSaid && this.isHandshakePending),
       ...(phase === 'connecting' && addresses && { addresses }),
     };
   }

@@ -3,7 +3,7 @@ import https from 'node:https';
 import { systemClock } from '../time/clock.js';
 import { setImmediate } from '../time/immediate.js';
 import { BodyBytes } from './body-bytes.js';
-import { classify } from './classify.js';
+import { classify, type Classified } from './classify.js';
 import { decode } from './decode.js';
 import { ExchangeProgress } from './exchange-progress.js';
 import {
@@ -36,7 +36,7 @@ interface Limit {
 }
 
 class RunningExchange {
-  readonly #progress = new ExchangeProgress();
+  readonly #progress: ExchangeProgress;
   readonly #startedAt = performance.now();
   #settled = false;
   #stopTimer: (() => void) | undefined = undefined;
@@ -53,6 +53,7 @@ class RunningExchange {
     reject: (reason: unknown) => void,
   ) {
     this.#request = request;
+    this.#progress = new ExchangeProgress(request.hasCertificate);
     this.#resolve = resolve;
     this.#reject = reject;
   }
@@ -196,8 +197,9 @@ class RunningExchange {
     this.#outgoing?.destroy();
   };
 
-  #fail(fault: Pick<ExchangeFaultDetails, 'kind' | 'reason' | 'limitMs' | 'certificateRefused'>): void {
-    const details = { ...fault, ...this.#progress.at(fault) };
+  #fail(fault: Partial<Classified> & Pick<ExchangeFaultDetails, 'kind' | 'limitMs'>): void {
+    const { kind, reason, limitMs } = fault;
+    const details = { kind, reason, limitMs, ...this.#progress.at(fault) };
     this.#settle(() => this.#reject(new ExchangeFault(details)));
     this.#outgoing?.destroy();
   }

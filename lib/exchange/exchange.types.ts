@@ -8,6 +8,8 @@ export interface ExchangeRequest {
   headers: Record<string, string>;
   body?: string | Uint8Array;
   agent: Agent;
+  /** The agent offers a client certificate to servers that ask for one. */
+  hasCertificate?: boolean;
   /** Milliseconds for the whole exchange: the wait for a free connection and the answer's body included. */
   timeoutMs: number;
   /** The same without the wait for a free connection. Default: no other limit. */
@@ -74,9 +76,11 @@ export class ExchangeFault extends Error {
   readonly addresses?: readonly string[];
   /** A kept-alive connection was used again. */
   readonly reusedSocket: boolean = false;
-  /** The TLS peer said something about our certificate. */
+  /** The TLS peer refused our certificate, or missed it. */
   readonly certificateRefused: boolean = false;
-  /** It said so during the handshake, so it has looked at no request. */
+  /** The TLS peer ended the handshake without a reason, or for one that can be anything: it may have refused our certificate. */
+  readonly certificateSuspected: boolean = false;
+  /** The TLS peer ended the handshake with an alert, so it has looked at no request. */
   readonly refusedInHandshake: boolean = false;
 
   constructor(details: ExchangeFaultDetails) {

@@ -6,7 +6,6 @@ import {
   type Explanation,
 } from '../errors/index.js';
 import { formatDate } from '../time/clock.js';
-import { HANDSHAKE_FAILURE } from './classify.js';
 import { type ExchangeFaultDetails, isUnsent } from './exchange.types.js';
 
 /** The destination of an exchange, and how that is configured. */
@@ -15,6 +14,8 @@ export interface FaultPlace extends AddressOption {
   server: 'api' | 'token';
   /** `tls.chain` is set. */
   hasChain?: boolean;
+  /** A client certificate is offered to it. */
+  hasCertificate?: boolean;
   /** How it is reached. The URL of a proxy may have a password. */
   http?: {
     proxyFor?: (address: string) => { reveal(): string } | undefined;
@@ -40,6 +41,9 @@ interface Row {
 }
 
 const TELL = `Check {address}. If it is right, tell the service's operator.`;
+/** Without a client certificate, servers that demand one send these; 40 also if there is no cipher in common. */
+const MAY_MISS_CERTIFICATE = /_ALERT_(HANDSHAKE_FAILURE|DECODE_ERROR|CERTIFICATE_REQUIRED)$/;
+const HANDSHAKE_FAILURE = /_ALERT_HANDSHAKE_FAILURE$/;
 const DOCTOR = ' npx nestjs-service doctor shows the certificates.';
 const OTHER_SERVER = `If it is right, something else answers in the service's place, for example a proxy that opens TLS, which has to leave {host} alone.{doctor}`;
 const OF_PROXY =
@@ -108,10 +112,29 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
   ],
   tls: [
     {
-      if: ({ reason = '', certificateRefused }, { server }) =>
-        server === 'token' && (certificateRefused === true || HANDSHAKE_FAILURE.test(reason)),
+      if: ({ certificateSuspected }) => certificateSuspected === true,
+      what: 'the server ended the TLS handshake{reason}. It may have refused the client certificate.',
+      hint: `Check {tls.certificate}: is it of this application and this environment, and made for clients (extended key usage clientAuth)? If it is right, tell the service's operator.`,
+    },
+    {
+      if: ({ reason = '', certificateRefused }, { server, hasCertificate }) =>
+        server === 'token' &&
+        !hasCertificate &&
+        (certificateRefused === true || MAY_MISS_CERTIFICATE.test(reason)),
       what: 'the server ended the TLS handshake{reason}. It may ask for a client certificate, and none is offered.',
       hint: `Set {oauth.mtls} to true (with {tls.certificate} and {tls.privateKey}); or put an address that does not ask for one into {address}.`,
+    },
+    {
+      reason: MAY_MISS_CERTIFICATE,
+      if: (_, { hasCertificate }) => !hasCertificate,
+      what: 'the server ended the TLS handshake{reason}. It may ask for a client certificate, and none is configured; or it has no cipher in common with this client.',
+      hint: `If {address} is one for mutual TLS, set {tls.certificate} and {tls.privateKey}. ${TELL}`,
+    },
+    {
+      reason: HANDSHAKE_FAILURE,
+      if: isUnsent,
+      what: 'the server ended the TLS handshake{reason} before it asked for anything: mostly it has no cipher in common with this client, or does not know the host name',
+      hint: TELL,
     },
     {
       reason: HANDSHAKE_FAILURE,

@@ -129,6 +129,7 @@ export class CallRunner {
       headers: call.headers,
       body: call.body,
       agent: identity.agentFor(call.url),
+      hasCertificate: call.certificate !== undefined,
       timeoutMs,
       attemptTimeoutMs,
       connectTimeoutMs,

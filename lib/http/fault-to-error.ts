@@ -26,6 +26,7 @@ export function faultToError(
     describeOption,
     server: 'api' as const,
     hasChain: identity.hasChain,
+    hasCertificate: certificate !== undefined,
     http: options.http,
   };
   return new ServiceConnectionError({

@@ -15,13 +15,14 @@ import {
   ServiceAuthService,
   ServiceCertificateError,
   ServiceConnectionError,
+  type ServiceError,
   ServiceModule,
   type PemValue,
   type ServiceModuleOptions,
 } from 'nestjs-service';
 import { ServiceSimulator, type IssuedCertificate, type SimulatorOptions } from 'nestjs-service/testing';
 import { explainAbsence } from '../../lib/testing/certificate-authority.js';
-import { alertingServer } from '../helpers/alerting-server.js';
+import { alertingServer, plainAlert } from '../helpers/alerting-server.js';
 import {
   createAuthority,
   issue,
@@ -29,6 +30,7 @@ import {
   type Issued,
   withoutPaths,
 } from '../helpers/certificates.js';
+import { rawServer } from '../helpers/loopback.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { call, failCode, keptAliveAgent } from '../helpers/plain-client.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
@@ -282,8 +284,30 @@ describe('An alert about our certificate', () => {
   const DOUBTS = (['TLSv1.2', 'TLSv1.3'] as const).flatMap((version) =>
     AFTER.flatMap((when) => [44, 49].map((alert): [Version, When, number] => [version, when, alert])),
   );
-  /** What comes before the request was looked at: the handshake's own verdict. */
-  const PROOFS = [44, 49].map((alert): [Version, When, number] => ['TLSv1.3', 'in the handshake', alert]);
+  /**
+   * What comes before the request was looked at: the handshake's own verdict. Erlang/OTP 25 sends 40 for a certificate
+   * without clientAuth, wolfSSL 47 for an RSA-PSS key.
+   */
+  const PROOFS = [40, 44, 47, 49, 50, 51].map((alert): [Version, When, number] => [
+    'TLSv1.3',
+    'in the handshake',
+    alert,
+  ]);
+  /** What can be anything. stunnel sends 80 for a certificate with another host name. */
+  const SUSPICIONS: [Version, When, number][] = [['TLSv1.3', 'in the handshake', 80]];
+  /** What the same alerts are over TLS 1.2 before its handshake ends: OpenSSL sends 47 for a key on secp256k1, GnuTLS 50. */
+  const EARLY = [40, 47, 50, 51, 80].map((alert): [Version, When, number] => [
+    'TLSv1.2',
+    'in the handshake',
+    alert,
+  ]);
+  /** Alerts that are about a request, or that come with one. */
+  const UNRELATED: [Version, When, number][] = [
+    ...[10, 20, 22].map((alert): [Version, When, number] => ['TLSv1.3', 'in the handshake', alert]),
+    // Apache asks for the certificate again after it has read the request (SSLVerifyClient in a Location).
+    ...[40, 47, 50, 51].map((alert): [Version, When, number] => ['TLSv1.2', 'instead of an answer', alert]),
+    ...[40, 47, 50, 51].map((alert): [Version, When, number] => ['TLSv1.3', 'instead of an answer', alert]),
+  ];
 
   let authority: Authority;
   let first: Issued;
@@ -328,6 +352,11 @@ describe('An alert about our certificate', () => {
         // Before OpenSSL's session tickets, as servers do that refuse.
         send(alert);
       },
+      () => {
+        if (version === 'TLSv1.3' || when !== 'in the handshake' || left === 0) return undefined;
+        left -= 1;
+        return alert;
+      },
     );
     let readings = 0;
     const { http, close } = await createServiceClient({
@@ -370,6 +399,87 @@ describe('An alert about our certificate', () => {
     const error = await rejection((await refusing(how, false)).http.get('/a'));
     expect(error).toBeInstanceOf(ServiceCertificateError);
     expect((error as Error).message).toContain(ofFirst());
+  });
+
+  it.each(SUSPICIONS)(
+    '%s, %s, %d: a POST is in doubt, a GET is sent once more with a new pair, and the hint names the certificate',
+    async (...how) => {
+      const { http, reloads } = await refusing(how, false);
+      const error = await rejection(http.post('/a', {}));
+      expect(error).toMatchObject({ code: 'connection_tls', outcomeUnknown: true });
+      expect((error as ServiceError).hint).toMatch(/tls\.certificate/);
+      expect(reloads()).toBe(1);
+      expect(await (await refusing(how, true)).http.get('/a')).toEqual({ ok: true });
+    },
+  );
+
+  it.each(EARLY)(
+    '%s, %s, %d: the hint names the certificate, and a POST is sent with a new pair',
+    async (...how) => {
+      const error = await rejection((await refusing(how, false)).http.post('/a', {}));
+      expect(error).toMatchObject({ code: 'connection_tls', outcomeUnknown: false });
+      expect(error).toMatchObject({
+        message: expect.stringMatching(/may have refused the client certificate/),
+        hint: expect.stringMatching(/Check tls\.certificate/),
+      });
+      const renewed = await refusing(how, true);
+      expect(await renewed.http.post('/a', {})).toEqual({ ok: true });
+      expect(posts(renewed.done)).toBe(1);
+    },
+  );
+
+  it.each(UNRELATED)('%s, %s, %d: is not about the certificate, and a POST is in doubt', async (...how) => {
+    const { http, reloads } = await refusing(how, true);
+    const error = await rejection(http.post('/a', {}));
+    expect(error).toMatchObject({ code: 'connection_tls', outcomeUnknown: true });
+    expect(reloads()).toBe(0);
+  });
+
+  it('that answers the ClientHello is not about the certificate', async () => {
+    const server = await rawServer((socket) => socket.once('data', () => socket.end(plainAlert(40))));
+    const { certificate, key: privateKey } = first;
+    let readings = 0;
+    const { http, close } = await createServiceClient({
+      environment: 'production',
+      authentication: 'mtls',
+      urls: { baseUrl: `https://127.0.0.1:${server.port}` },
+      appToken: 'a1',
+      tls: () => {
+        readings += 1;
+        return { certificate, privateKey, chain: authority.chain };
+      },
+    });
+    closes.push(server.close, close);
+    const error = await rejection(http.get('/a'));
+    expect(error).toMatchObject({ code: 'connection_tls', hint: expect.not.stringContaining('certificate') });
+    expect((error as Error).message).toMatch(/before it asked for anything/);
+    expect(readings).toBe(1);
+  });
+
+  it.each([40, 50])('%d without a configured one: says that it may be missing', async (alert) => {
+    const { serverChain: cert, server, chain } = authority;
+    const options = { cert, key: server.key, ca: chain, requestCert: true, rejectUnauthorized: false };
+    const api = await alertingServer(
+      'TLSv1.3',
+      options,
+      () => undefined,
+      (send) => send(alert),
+    );
+    const { http, close } = await createServiceClient({
+      environment: 'sandbox',
+      authentication: 'app-token',
+      urls: { sandboxUrl: api.url },
+      appToken: 'a1',
+      tls: { chain },
+    });
+    closes.push(api.close, close);
+    const error = await rejection(http.post('/a', {}));
+    expect(error).toMatchObject({
+      code: 'connection_tls',
+      outcomeUnknown: false,
+      message: expect.stringMatching(/It may ask for a client certificate, and none is configured/),
+      hint: expect.stringMatching(/set tls\.certificate and tls\.privateKey/),
+    });
   });
 
   it.each(DOUBTS)('%s, %s, %d: a POST with a key is sent once more with a new pair', async (...how) => {

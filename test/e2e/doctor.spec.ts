@@ -492,6 +492,27 @@ describe('the judgement of a handshake', () => {
 
   it.each([
     [
+      'ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE',
+      40,
+      true,
+      /^The server refused the client certificate: "CN=api"/,
+    ],
+    ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', 40, false, /^The server asked .* mostly means that it refused/],
+    ['ERR_SSL_SSLV3_ALERT_ILLEGAL_PARAMETER', 47, false, /^The server asked .* mostly means that it refused/],
+    ['ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR', 80, true, /^The server asked .* mostly means that it refused/],
+  ])(
+    'says of %s (%d), after the end of our handshake: %s, that the client certificate is refused',
+    (reason, alert, established, words) => {
+      const fault = { kind: 'tls' as const, reason, alert, certificateRefused: false };
+      const facts = { established, fault, certificates: [], askedForCertificate: true };
+      const finding = judgeClientCertificate(place, facts, summarize(parsed(leaf)));
+      expect(finding).toMatchObject({ status: 'failed', message: expect.stringMatching(words) });
+      expect(finding.message).toContain(reason);
+    },
+  );
+
+  it.each([
+    [
       'is asked for and not needed: there is nothing to do',
       true,
       / may be optional, .* There is nothing to do /,

@@ -35,6 +35,8 @@ class Tap extends Duplex {
   constructor(
     readonly raw: Socket,
     readonly version: Version,
+    /** TLS 1.2: the alert with which the handshake ends, in place of the server's last messages. */
+    readonly refusal?: number,
   ) {
     super();
     raw.on('data', (chunk: Buffer) => {
@@ -57,6 +59,7 @@ class Tap extends Duplex {
         this.#serverRandom = Buffer.from(content.subarray(6, 38));
       if (this.version === 'TLSv1.2' && type === CHANGE_CIPHER_SPEC) this.#counts = true;
     });
+    if (this.refusal !== undefined && this.#counts) return void this.raw.end(plainAlert(this.refusal), done);
     this.raw.write(chunk, done);
   }
 
@@ -112,6 +115,11 @@ class Tap extends Duplex {
   }
 }
 
+/** A fatal alert as it is sent before the handshake has keys (RFC 5246, 7.2). */
+export function plainAlert(number: number): Buffer {
+  return Buffer.from([ALERT, 3, 3, 0, 2, FATAL, number]);
+}
+
 function seal(
   cipher: 'aes-128-gcm' | 'aes-256-gcm',
   key: Buffer,
@@ -149,12 +157,16 @@ export interface AlertingServer {
 /** Sends the alert on the connection that came last. */
 export type SendAlert = (alert: number) => void;
 
-/** A real HTTPS server whose requests can be ended with a fatal alert at any time. */
+/**
+ * A real HTTPS server whose requests can be ended with a fatal alert at any time.
+ * @param refusalOf TLS 1.2: asked at each connection for an alert that answers the client's certificate, in the handshake
+ */
 export async function alertingServer(
   version: Version,
   options: TlsOptions,
   listener: (...args: [...Parameters<RequestListener>, SendAlert]) => void,
   onSecure?: (alert: SendAlert) => void,
+  refusalOf?: () => number | undefined,
 ): Promise<AlertingServer> {
   let tap: Tap | undefined;
   const send: SendAlert = (alert) => tap?.alert(alert);
@@ -177,7 +189,7 @@ export async function alertingServer(
   const tcp = createTcpServer((raw) => {
     sockets.add(raw);
     raw.once('close', () => sockets.delete(raw));
-    tap = new Tap(raw, version);
+    tap = new Tap(raw, version, refusalOf?.());
     tap.on('error', () => undefined);
     server.emit('connection', tap);
   });

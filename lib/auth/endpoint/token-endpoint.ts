@@ -152,12 +152,13 @@ export class TokenEndpoint implements TokenSource {
       if (verdict === 'refused')
         throw certificateRefusedError(certificate, reason, place.describeOption, identity.lastIssuer);
     }
-    if (fault) throw tokenConnectionError(place, fault);
+    if (fault) throw tokenConnectionError({ ...place, hasCertificate: certificate !== undefined }, fault);
     return response;
   }
 
   #exchange({ scope, secrets, endsAt, signal }: Asked): Promise<ExchangeResponse> {
-    const { exchange, agent, place, clock, userAgent, clientId, connectTimeoutMs = Infinity } = this.#options;
+    const { exchange, agent, identity, place, clock, userAgent, clientId } = this.#options;
+    const { connectTimeoutMs = Infinity } = this.#options;
     const timeoutMs = endsAt - clock.monotonic();
     const form = new URLSearchParams({
       grant_type: 'client_credentials',
@@ -175,6 +176,7 @@ export class TokenEndpoint implements TokenSource {
       },
       body: form.toString(),
       agent,
+      hasCertificate: identity?.certificate !== undefined,
       timeoutMs,
       connectTimeoutMs: Math.min(connectTimeoutMs, timeoutMs / 2),
       maxResponseBytes: MAX_RESPONSE_BYTES,

@@ -1,6 +1,6 @@
 import { type X509Certificate } from 'node:crypto';
 import { type CertificateSummary, cleanText } from '../../errors/index.js';
-import { HANDSHAKE_FAILURE } from '../../exchange/classify.js';
+import { isHandshakeAlert, mayBeCertificate } from '../../exchange/classify.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { formatDate } from '../../time/clock.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
@@ -95,25 +95,23 @@ export function judgeClientCertificate(
 function isAboutCertificate({ fault, askedForCertificate }: HandshakeFacts): boolean {
   if (!fault) return false;
   if (fault.certificateRefused) return true;
-  // In TLS 1.2 a server may refuse with no more than the end of the connection, or with handshake_failure.
-  return (
-    askedForCertificate === true && (HANDSHAKE_FAILURE.test(fault.reason ?? '') || fault.kind === 'reset')
-  );
+  return askedForCertificate === true && (fault.kind === 'reset' || mayBeCertificate(fault));
 }
 
 /** The server refused our certificate; or it wants one, and none is offered. */
 function refused(
   place: Place,
-  { fault }: HandshakeFacts,
+  { established, fault }: HandshakeFacts,
   certificate: CertificateSummary | undefined,
 ): Finding {
-  const { kind = 'tls', reason = 'the connection ended', certificateRefused } = fault ?? {};
+  const { kind = 'tls', reason = 'the connection ended', alert } = fault ?? {};
+  const isSaid = fault?.certificateRefused === true || (established && isHandshakeAlert({ alert }));
   if (!certificate && place.server === 'token')
     return explained(place, { kind, reason, certificateRefused: true });
   const { message, hint = '' } = certificateRefusedError(certificate, reason, place.describeOption);
   const unsure =
     'The server asked for the client certificate and then ended the connection, which mostly means that it refused it (else: a firewall)';
-  return failed(certificateRefused || !certificate ? message : message.replace(/^[^:]*/, unsure), hint);
+  return failed(isSaid || !certificate ? message : message.replace(/^[^:]*/, unsure), hint);
 }
 
 /** `"CN=api.service.example, O=Service"`. What the other side says of itself is foreign text. */

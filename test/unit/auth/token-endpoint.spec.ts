@@ -14,6 +14,7 @@ import {
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
+import { alertingServer } from '../../helpers/alerting-server.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { silentAddress } from '../../helpers/silent-address.js';
@@ -800,26 +801,55 @@ describe('with oauth.mtls', () => {
   });
 });
 
+describe('with oauth.mtls, an alert that does not name the certificate', () => {
+  /** Refuses each handshake with the alert, before a session ticket. */
+  async function setUpAlert(alert: number, certificates: string[]) {
+    const { serverChain: cert, server, chain: ca } = await createAuthority();
+    const live = await alertingServer(
+      'TLSv1.3',
+      { cert, key: server.key, ca, requestCert: true, rejectUnauthorized: false },
+      () => undefined,
+      (send) => send(alert),
+    );
+    cleanUp.push(() => live.close());
+    const identity = identityOf(...certificates);
+    return endpointAt({ url: `${live.url}/oauth2/token`, agent: new https.Agent({ ca }), identity });
+  }
+
+  it('40 (Erlang/OTP): the certificate is refused, and read again once', async () => {
+    const { request } = await setUpAlert(40, ['old', 'new']);
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'certificate_refused', certificate: { fingerprint256: 'new' } });
+  });
+
+  it('80 (stunnel): the certificate is read again, and the hint names it', async () => {
+    const { request } = await setUpAlert(80, ['only']);
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'connection_tls', options: ['tls.certificate'] });
+    expect(said(error)).toMatch(/may have refused the client certificate.*Check tls\.certificate/);
+  });
+});
+
+/** The identity of oauth.mtls; it has the next certificate in use once it was read again. */
+function identityOf(...fingerprints: string[]): RefusedIdentity {
+  const validFrom = new Date();
+  const validTo = new Date(Date.now() + 86_400_000);
+  const certificates = fingerprints.map((fingerprint256) => {
+    return { subject: `CN=${fingerprint256}`, issuer: 'CN=issuer', fingerprint256, validFrom, validTo };
+  });
+  return {
+    get certificate() {
+      return certificates[0];
+    },
+    reloadAfterRefusal: async () => certificates.length > 1 && certificates.shift() !== undefined,
+  };
+}
+
 describe('a proxy before the endpoint that answers with a page', () => {
   const HTML = { 'content-type': 'text/html' };
   const denied: ServerAnswer = { status: 403, headers: HTML, body: '<h1>403 Forbidden</h1>' };
   const missing: ServerAnswer = { status: 496, headers: HTML, body: '<h1>496</h1>' };
   const named: ServerAnswer = { status: 400, headers: HTML, body: 'No required SSL certificate was sent' };
-
-  /** The identity of oauth.mtls; it has `next` in use once it was read again. */
-  const identityOf = (...fingerprints: string[]) => {
-    const validFrom = new Date();
-    const validTo = new Date(Date.now() + 86_400_000);
-    const certificates = fingerprints.map((fingerprint256) => {
-      return { subject: `CN=${fingerprint256}`, issuer: 'CN=issuer', fingerprint256, validFrom, validTo };
-    });
-    return {
-      get certificate() {
-        return certificates[0];
-      },
-      reloadAfterRefusal: async () => certificates.length > 1 && certificates.shift() !== undefined,
-    };
-  };
 
   it.each([
     ['496', missing],

@@ -370,25 +370,31 @@ describe('classify', () => {
     [
       'error:0A000410:SSL routines:ssl3_read_bytes:ssl/tls alert handshake failure:rec_layer_s3.c:1602:SSL alert number 40',
       'ERR_SSL_SSL_TLS_ALERT_HANDSHAKE_FAILURE',
-      false,
+      40,
     ],
     [
       'error:0A000152:SSL routines:final_renegotiate:unsafe legacy renegotiation disabled:extensions.c:946:',
       'ERR_SSL_UNSAFE_LEGACY_RENEGOTIATION_DISABLED',
-      false,
+      undefined,
     ],
-    ['error:0A000418:SSL routines::tlsv1 alert unknown ca:', 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', true],
-    ['error:0A00010B:SSL routines::wrong version number:', 'ERR_SSL_WRONG_VERSION_NUMBER', false],
-    ['error:0A000126:SSL routines::<b>evil</b>\r\n:', 'EPROTO', false],
-    ['of another kind', 'EPROTO', false],
-  ])(
-    "EPROTO with OpenSSL's reason, and none of the other side: %s",
-    (message, reason, certificateRefused) => {
-      expect(classify(coded('EPROTO', `write EPROTO 80D2:${message}`))).toEqual({
-        kind: 'tls',
-        reason,
-        certificateRefused,
-      });
+    ['error:0A000418:SSL routines::tlsv1 alert unknown ca:', 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 48],
+    ['error:0A00010B:SSL routines::wrong version number:', 'ERR_SSL_WRONG_VERSION_NUMBER', undefined],
+    ['error:0A000126:SSL routines::<b>evil</b>\r\n:', 'EPROTO', undefined],
+    ['of another kind', 'EPROTO', undefined],
+  ])("EPROTO with OpenSSL's reason, and none of the other side: %s", (message, reason, alert) => {
+    expect(classify(coded('EPROTO', `write EPROTO 80D2:${message}`))).toEqual({
+      kind: 'tls',
+      reason,
+      alert,
+      certificateRefused: alert === 48,
+    });
+  });
+
+  // What Node 20 and Node 22.20 (OpenSSL 3.5) make of alert 40.
+  it.each(['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', 'ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE'])(
+    '%s has no slash in its reason, and is alert 40',
+    (code) => {
+      expect(classify(coded(code))).toMatchObject({ reason: code.replace('/', '_'), alert: 40 });
     },
   );
 
@@ -494,14 +500,19 @@ describe('a fault of the handshake', () => {
   });
 
   /** A TLS connection and its request, as far as an exchange follows them. */
-  function followed({ protocol = 'TLSv1.3', secureConnecting = true, reusedSocket = false } = {}) {
+  function followed({
+    protocol = 'TLSv1.3',
+    secureConnecting = true,
+    reusedSocket = false,
+    hasCertificate = true,
+  } = {}) {
     const request = Object.assign(new EventEmitter(), { reusedSocket });
     const socket = Object.assign(new EventEmitter(), {
       secureConnecting,
       bytesRead: 0,
       getProtocol: () => protocol,
     });
-    const progress = new ExchangeProgress();
+    const progress = new ExchangeProgress(hasCertificate);
     progress.follow(request as never);
     request.emit('socket', socket);
     return { progress, socket };
@@ -540,5 +551,36 @@ describe('a fault of the handshake', () => {
     const made = followed(kind);
     happens(made);
     expect(made.progress.isHandshakePending).toBe(expected);
+  });
+
+  const REFUSED = { certificateRefused: true, certificateSuspected: false, refusedInHandshake: true };
+  const SUSPECTED = { certificateRefused: false, certificateSuspected: true, refusedInHandshake: false };
+  const UNRELATED = { certificateRefused: false, certificateSuspected: false, refusedInHandshake: false };
+  const FOUR = [40, 47, 50, 51];
+  /** Alerts that are also sent because of a request: unexpected_message, bad_record_mac, record_overflow. */
+  const OTHERS = [10, 20, 22];
+
+  it.each<[string, number[], object, Parameters<typeof followed>[0], string[]]>([
+    ['over TLS 1.3 instead of a session ticket', FOUR, REFUSED, {}, ['keylog', 'secureConnect']],
+    ['over TLS 1.3 instead of a session ticket', [80], SUSPECTED, {}, ['keylog', 'secureConnect']],
+    ['over TLS 1.3 instead of a session ticket', OTHERS, UNRELATED, {}, ['keylog', 'secureConnect']],
+    [
+      'without a certificate',
+      FOUR,
+      { ...UNRELATED, refusedInHandshake: true },
+      { hasCertificate: false },
+      ['secureConnect'],
+    ],
+    ['after the ticket', [...FOUR, 80], UNRELATED, {}, ['keylog', 'secureConnect', 'session']],
+    ['over TLS 1.2 in the handshake', [...FOUR, 80], SUSPECTED, { protocol: 'TLSv1.2' }, ['keylog']],
+    ['over TLS 1.2 in the handshake', OTHERS, UNRELATED, { protocol: 'TLSv1.2' }, ['keylog']],
+    ['over TLS 1.2 later', [...FOUR, 80], UNRELATED, { protocol: 'TLSv1.2' }, ['keylog', 'secureConnect']],
+    ['as the answer to the ClientHello', [...FOUR, 80], UNRELATED, {}, []],
+  ])('an alert %s, %j: %j', (_, alerts, expected, kind, events) => {
+    for (const alert of alerts) {
+      const { progress, socket } = followed(kind);
+      for (const event of events) socket.emit(event);
+      expect(progress.at({ kind: 'tls', alert, certificateRefused: false })).toMatchObject(expected);
+    }
   });
 });

@@ -172,6 +172,7 @@ describe('a call without a whole answer', () => {
     (kind: ConnectionErrorKind, phase: ExchangeFaultDetails['phase'] = 'sent') =>
     (reason?: string): Partial<ExchangeFaultDetails> => ({ kind, reason, phase });
   const [tls, protocol, proxy, reset] = [of('tls'), of('protocol'), of('proxy'), of('reset', 'connecting')];
+  const early = of('tls', 'connecting');
   const late = (phase: ExchangeFaultDetails['phase'], more: Partial<ExchangeFaultDetails> = {}) =>
     ({ kind: 'timeout', phase, ...more }) as const;
   const [BASE, PROXY, LIMIT] = ['urls.baseUrl', 'http.proxy', 'http.timeout'];
@@ -187,6 +188,13 @@ describe('a call without a whole answer', () => {
     [tls('CERT_SIGNATURE_FAILURE'), /not signed by what it is verified against/, /tls\.chain/, 'tls.chain'],
     [tls('CERT_REVOKED'), /TLS connection failed/, /operator/, BASE],
     [tls('X_ALERT_HANDSHAKE_FAILURE'), /It may demand a client certificate/, /Check tls/, 'tls.certificate'],
+    [early('X_ALERT_HANDSHAKE_FAILURE'), /no cipher in common with this client/, /operator/, BASE],
+    [
+      { ...tls('X_ALERT_INTERNAL_ERROR'), certificateSuspected: true },
+      /It may have refused the client certificate/,
+      /^Check tls\.certificate: .*clientAuth/,
+      'tls.certificate',
+    ],
     [tls('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'), /TLS connection failed \(\w+\)\.$/, /operator/, BASE],
     [tls('ERR_SSL_WRONG_VERSION_NUMBER'), /is not TLS, for example plain HTTP/, /port of HTTPS/, BASE],
     [tls(), /: the TLS connection failed\.$/, /urls\.baseUrl/, BASE],
