@@ -1,3 +1,4 @@
+import { cleanText } from './clean-text.js';
 import { type Explanation, ServiceError } from './service.error.js';
 
 /** The body of an error answer, as the service sends it (docs/service.md#errors). */
@@ -33,9 +34,14 @@ export interface ApiErrorDetails
     Partial<Omit<ServiceApiError, 'status' | 'method' | 'path' | 'response' | keyof ServiceError>> {
   /** Makes {@link ServiceApiError.response}, each time that it is read. */
   response?: () => ApiErrorResponse;
+  /** The credentials that a text of the answer may echo. */
+  secrets?: () => readonly string[];
 }
 
 const RESPONSE = Symbol('response');
+const SECRETS = Symbol('secrets');
+/** Characters of a field that front ends get. */
+const MAX_FIELD = 200;
 
 /** The service answered with an error status, or with a body that cannot be used (docs/service.md#errors). */
 export class ServiceApiError extends ServiceError {
@@ -91,7 +97,29 @@ export class ServiceApiError extends ServiceError {
     this.idempotencyKey = details.idempotencyKey;
     Object.defineProperty(this, 'path', { value: details.path });
     if (details.response) Object.defineProperty(this, RESPONSE, { value: details.response });
+    if (details.secrets) Object.defineProperty(this, SECRETS, { value: details.secrets });
   }
+}
+
+/**
+ * The fields of these names in the service's answer: numbers, and texts, cleaned as its message is. Undefined if there is
+ * none.
+ */
+export function fieldsOf(
+  error: ServiceApiError & { [SECRETS]?: () => readonly string[] },
+  names: readonly string[],
+): Record<string, string | number> | undefined {
+  if (names.length === 0) return undefined;
+  const data = Object(error.response?.data) as Record<string, unknown>;
+  const fields: [string, string | number][] = [];
+  for (const name of names) {
+    const value = Object.hasOwn(data, name) ? data[name] : undefined;
+    if (typeof value === 'number' && Number.isFinite(value)) fields.push([name, value]);
+    if (typeof value !== 'string') continue;
+    const text = cleanText(value, error[SECRETS]?.() ?? [], MAX_FIELD);
+    fields.push([name, text.length > MAX_FIELD ? `${text.slice(0, MAX_FIELD - 1)}…` : text]);
+  }
+  return fields.length > 0 ? Object.fromEntries(fields) : undefined;
 }
 
 /**

@@ -21,6 +21,7 @@ export {
 export { ServiceTokenError, type TokenErrorDetails } from './token.error.js';
 export {
   caseOf,
+  fieldsOf,
   ServiceApiError,
   type ApiErrorBody,
   type ApiErrorDetails,

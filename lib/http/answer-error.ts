@@ -29,6 +29,7 @@ export function answerError(answer: Answer): ServiceApiError | ServiceConnection
     ...answer.facts,
     body,
     response: answer.kept(json),
+    secrets: () => answer.secrets,
     credentialFault: isCredentialFault(response),
     message: `${answer.name}${name ? ` ${name}` : ''}${said ? `: ${said}` : `${what}.`}`,
     hint: hint && meaning + hint,

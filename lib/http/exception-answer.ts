@@ -1,6 +1,7 @@
 import { HttpException } from '@nestjs/common';
 import {
   caseOf,
+  fieldsOf,
   ServiceApiError,
   ServiceCertificateError,
   ServiceConnectionError,
@@ -18,6 +19,8 @@ export interface ExceptionAnswer {
   code: ServiceErrorCode;
   /** With the service's own message, also its name of the case, if it has one: `CUSTOMER_ALREADY_EXISTS`. */
   serviceStatus?: string;
+  /** With the service's own message, also the fields of its body that the option `fields` names. */
+  fields?: Readonly<Record<string, string | number>>;
   /** Seconds, if the call can be sent again then. */
   retryAfter?: number;
 }
@@ -31,6 +34,11 @@ export interface ExceptionAnswerOptions {
    * answers are passed on with status and message, unless the outcome is in doubt. Default: none.
    */
   passOn?: readonly string[];
+  /**
+   * The names of fields of the service's body that callers are to get under `fields`, wherever its message is passed on:
+   * `['granular_status_code', 'status_detail']`. Only numbers, and texts, which are cut to 200 characters. Default: none.
+   */
+  fields?: readonly string[];
 }
 
 /** The service's failures that are the caller's own fault and make sense to them. */
@@ -52,7 +60,7 @@ export function answerOf(error: unknown, options?: ExceptionAnswerOptions): Exce
 }
 
 /**
- * The same as an HttpException of Nest, with the body `{ statusCode, message, code, serviceStatus? }`. Its `cause` is the
+ * The same as an HttpException of Nest, with the body `{ statusCode, message, code, serviceStatus?, fields? }`. Its `cause` is the
  * error, whose hint is not for callers: it is not enumerable, so that what writes the exception does not write it.
  */
 export function toHttpException(error: ServiceError, options?: ExceptionAnswerOptions): HttpException;
@@ -69,35 +77,39 @@ export function toHttpException(error: unknown, options?: ExceptionAnswerOptions
 }
 
 /** The body of an answer to a caller. */
-export function bodyOf({ status, message, code, serviceStatus }: ExceptionAnswer) {
-  return { statusCode: status, message, code, ...(serviceStatus !== undefined && { serviceStatus }) };
+export function bodyOf({ status, message, code, serviceStatus, fields }: ExceptionAnswer) {
+  const named = serviceStatus === undefined ? {} : { serviceStatus };
+  return { statusCode: status, message, code, ...named, ...(fields && { fields }) };
 }
 
 type Mapped = Omit<ExceptionAnswer, 'code'>;
 
 function toAnswer(error: ServiceError, options: ExceptionAnswerOptions = {}): Mapped {
-  const { invalidRequestStatus = 400, passOn = [] } = options;
+  const { invalidRequestStatus = 400 } = options;
   if (error instanceof ServiceRequestError && error.hint === undefined) {
     const message = error.faults.map((fault) => `${fault.property} ${fault.message}`).join('; ');
     return { status: invalidRequestStatus, message };
   }
   if (error instanceof ServiceApiError || error instanceof ServiceConnectionError)
-    return fromCall(error, passOn);
+    return fromCall(error, options);
   if (error instanceof ServiceTokenError)
     return { status: 503, message: UNAVAILABLE, retryAfter: error.retryAfter };
   if (error instanceof ServiceCertificateError) return { status: 503, message: UNAVAILABLE };
   return { status: 500, message: 'Internal server error' };
 }
 
-function fromCall(error: ServiceApiError | ServiceConnectionError, passOn: readonly string[]): Mapped {
+function fromCall(error: ServiceApiError | ServiceConnectionError, options: ExceptionAnswerOptions): Mapped {
   const doubt = error.outcomeUnknown ? DOUBT : '';
   if (error.code === 'connection_timeout') return { status: 504, message: LATE + doubt };
   // Before all that would have the caller send it again: a 409 or 429 answers the last attempt, not one that was lost.
   if (doubt) return { status: 502, message: FAILED + doubt };
-  return error instanceof ServiceApiError ? fromApi(error, passOn) : { status: 503, message: UNAVAILABLE };
+  return error instanceof ServiceApiError ? fromApi(error, options) : { status: 503, message: UNAVAILABLE };
 }
 
-function fromApi(error: ServiceApiError, passOn: readonly string[]): Mapped {
+function fromApi(
+  error: ServiceApiError,
+  { passOn = [], fields: names = [] }: ExceptionAnswerOptions,
+): Mapped {
   const { code, status, body, credentialFault, hint, retryAfter } = error;
   const name = caseOf(body);
   // A path that is nowhere, or a page: the address is wrong, and no caller can correct that.
@@ -106,7 +118,8 @@ function fromApi(error: ServiceApiError, passOn: readonly string[]): Mapped {
   if (code === 'api_error' && (isNamed || (PASSED_ON.has(status) && !isOurs))) {
     // Not the error's own message, which may say what to check.
     const message = body?.message || `The service answered ${status}.`;
-    return { status, message, serviceStatus: name, ...(status === 429 && { retryAfter }) };
+    const fields = fieldsOf(error, names);
+    return { status, message, serviceStatus: name, fields, ...(status === 429 && { retryAfter }) };
   }
   if (status === 429) return { status: 503, message: 'The service is busy at the moment.', retryAfter };
   return { status: 502, message: FAILED };

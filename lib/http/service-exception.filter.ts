@@ -46,11 +46,11 @@ const DAY_S = 86_400;
  * of the case as `serviceStatus`, and its 403 and 429 of the cases in `passOn`; other refused credentials and certificates
  * (401, 403, a proxy's page about the certificate) and 5xx to 502; other 429 to 503 with Retry-After; time-outs to 504; other
  * connection, token and certificate errors to 503. If a change may have been carried out (`outcomeUnknown`), 502 or 504 says
- * so, whatever the last answer was. Never more than a status, a message, a code and that name. Answers from 500 on are
- * logged, with what to check.
+ * so, whatever the last answer was. Never more than a status, a message, a code, that name, and the `fields` that you name.
+ * Answers from 500 on are logged, with what to check.
  *
  * Over HTTP on Express and Fastify. In a microservice and on a WebSocket gateway the same goes the way of Nest's own filters:
- * `{ status: 'error', message, code, statusCode, serviceStatus? }` as the error of the reply, or as the event `exception`. In
+ * `{ status: 'error', message, code, statusCode, serviceStatus?, fields? }` as the error of the reply, or as the event `exception`. In
  * GraphQL an HttpException is thrown, whose `extensions` has all but the message. Other kinds of applications get the error
  * itself.
  */

@@ -6,6 +6,7 @@ class ServiceErrorAnswer {
   @ApiProperty() statusCode!: number;
   @ApiProperty() message!: string;
   @ApiProperty({ example: 'api_error' }) code!: string;
+  @ApiProperty({ required: false, example: 'CUSTOMER_ALREADY_EXISTS' }) serviceStatus?: string;
 }
 
 /** The answers of ServiceExceptionFilter, on a controller or a method: a recipe of docs/recipes.md. */

@@ -889,6 +889,29 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     await close();
   });
 
+  it("passes on named fields of the service's body, wherever its message is passed on, and no others", async () => {
+    const filter = new ServiceExceptionFilter({
+      passOn: ['X_1'],
+      fields: ['status_detail', 'limit', 'none'],
+    });
+    const { request, close } = await start({ retries: 0 }, filter);
+    const said = { status: 'X_1', message: 'said by the service', metadata: { limit: 1 } };
+    const json = { ...said, status_detail: 'Consent\nexpired', limit: 2.5, app_user_id: 'u-1' };
+    for (const [status, isPassedOn] of [
+      [409, true],
+      [403, true],
+      [500, false],
+      [418, false],
+    ] as const) {
+      simulator.fail({ path: API, fault: { status, json } });
+      const { body } = await request('POST', '/customers', customer);
+      expect(body).toMatchObject({ message: isPassedOn ? said.message : expect.stringContaining(FAILED) });
+      const fields = isPassedOn ? { status_detail: 'Consent expired', limit: 2.5 } : undefined;
+      expect((body as { fields?: unknown }).fields).toEqual(fields);
+    }
+    await close();
+  });
+
   it('says the doubt of a lost attempt, also where the next is answered 429', async () => {
     const { app, request, close } = await start({ retries: 1 });
     const { axiosRef } = app.get(ServiceHttpService);

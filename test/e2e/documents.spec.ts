@@ -241,8 +241,8 @@ describe('What documents name', () => {
     const refused = serviceErrors.request('app_user_id', 'is missing');
     const { status } = answerOf(refused);
     expect(text).toMatch(new RegExp(`^\\| .*\\(\`ServiceRequestError\`\\) +\\| ${status}\\b`, 'm'));
-    const [, name = '', value] = /new ServiceExceptionFilter\(\{ (\w+): (\d+) \}\)/.exec(text) ?? [];
-    expect(answerOf(refused, { [name]: Number(value) }).status).toBe(422);
+    const [, name = '', usual] = /^- `(invalid\w+)` \((\d+)\)/m.exec(text) ?? [];
+    expect([answerOf(refused, { [name]: 422 }).status, status]).toEqual([422, Number(usual)]);
   });
 
   it('are two commands of package.json, in a clone of the repository, and a first call in 30 lines', () => {
@@ -547,6 +547,28 @@ describe('docs/calls.md', () => {
     simulator.fail({ path: '/customers/v1', fault: { status: 400 } });
     await expect(register(customers, 'u-2')).rejects.toMatchObject({ status: 400 });
     await module.close();
+  });
+
+  it("shows front ends the error code and the named fields of the service's body", async () => {
+    const { frontEndErrors } = await load<{ frontEndErrors: ExceptionFilter }>(name, 'front-end-errors.ts');
+    const builder = Test.createTestingModule({
+      imports: [ServiceModule.forRoot()],
+      controllers: [BanksController],
+      providers: [{ provide: APP_FILTER, useValue: frontEndErrors }],
+    });
+    const data = { status: 'CONSENT_EXPIRED', message: 'Ask again', status_detail: 'By the bank' };
+    const error = serviceErrors.api(403, { ...data, data });
+    stubService(builder, { banks: { list: () => Promise.reject(error) } });
+    const app = (await builder.compile()).createNestApplication({ logger: false });
+    await app.listen(0, '127.0.0.1');
+    expect(await (await fetch(await app.getUrl())).json()).toEqual({
+      statusCode: 403,
+      message: 'Ask again',
+      code: 'api_error',
+      serviceStatus: 'CONSENT_EXPIRED',
+      fields: { status_detail: 'By the bank' },
+    });
+    await app.close();
   });
 
   it('names the order of filters in which ours answers its errors', async () => {

@@ -189,6 +189,17 @@ describe('a failure', () => {
     expect(error.response).toMatchObject({ status: 400, data: undefined });
   });
 
+  it.each([
+    ['the app token', APP_TOKEN, { detail: 'BANK_DOWN', echo: expect.stringMatching(NOT_SHOWN) }],
+    ['the bearer', BEARER, undefined],
+  ])('has no credential in the fields that front ends get: %s', async (_, secret, expected) => {
+    const body = JSON.stringify({ detail: 'BANK_DOWN', echo: `for ${secret}` });
+    const { axios } = await setUp({ listener: answering(409, body) });
+    const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
+    expect(answerOf(error, { fields: ['detail', 'echo'] }).fields).toEqual(expected);
+    expect(everything(error)).not.toMatch(/planted/);
+  });
+
   it('shows none of the tokens that the call sent, also not the one before a replay', async () => {
     const { axios, arrived } = await setUp({
       listener: (_, response) => {

@@ -398,6 +398,48 @@ describe('what callers of the application are told', () => {
     expect(answerOf(api(429, named()))).toMatchObject({ status: 503 });
   });
 
+  it.each<[string, unknown, unknown]>([
+    ['a text', 'BANK_DOWN', 'BANK_DOWN'],
+    ['an empty text', '', ''],
+    ['a text over several lines', 'a\r\nb\u202e', 'a b'],
+    ['a text of 200 characters', 'x'.repeat(200), 'x'.repeat(200)],
+    ['a longer text', 'x'.repeat(201), `${'x'.repeat(199)}…`],
+    ['a number', -1.5, -1.5],
+    ['an infinite number', Infinity, undefined],
+    ['a boolean', true, undefined],
+    ['null', null, undefined],
+    ['a list', ['x'], undefined],
+    ['an object', { x: 'x' }, undefined],
+  ])('%s is passed on as a named field or not at all', (_, value, shown) => {
+    const answer = { status: 409, headers: {}, data: { status_detail: value, other: 'x' } };
+    const error = api(409, { ...named(), response: () => answer });
+    const fields = shown === undefined ? undefined : { status_detail: shown };
+    const options = { fields: ['status_detail', 'constructor', '__proto__'] };
+    expect(answerOf(error, options).fields).toEqual(fields);
+    const body = { statusCode: 409, message: 'theirs', code: 'api_error', serviceStatus: NAME };
+    const withFields = fields ? { ...body, fields } : body;
+    expect(toHttpException(error, options).getResponse()).toStrictEqual(withFields);
+    const filter = new ServiceExceptionFilter(options);
+    const client = { emit: jest.fn() };
+    caught(error, 'ws', onGateway(client), filter);
+    const cause = { pattern: 'ask' };
+    expect(client.emit.mock.calls).toEqual([['exception', { status: 'error', ...withFields, cause }]]);
+    const { message, ...extensions } = withFields;
+    expect(caught(error, 'graphql', {}, filter)).toMatchObject({ message, extensions });
+    expect(answerOf(error)).not.toHaveProperty('fields.status_detail');
+  });
+
+  it.each<[string, unknown]>([
+    ['no body', undefined],
+    ['text', 'status_detail'],
+    ['null', null],
+    ['a list', ['status_detail']],
+  ])('no field is passed on of an answer with %s', (_, data) => {
+    const error = api(409, { response: () => ({ status: 409, headers: {}, data }) });
+    expect(answerOf(error, { fields: ['status_detail'] }).fields).toBeUndefined();
+    expect(answerOf(api(409), { fields: ['status_detail'] }).fields).toBeUndefined();
+  });
+
   it.each([
     ['an Error', new Error('no')],
     ['an HttpException', new HttpException('no', 409)],

@@ -43,7 +43,9 @@ async function main(): Promise<void> {
 
 async function check(app: INestApplication, simulator: ServiceSimulator): Promise<void> {
   app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));
-  app.useGlobalFilters(new ServiceExceptionFilter());
+  app.useGlobalFilters(
+    new ServiceExceptionFilter({ passOn: ['CONSENT_EXPIRED'], fields: ['status_detail'] }),
+  );
   await app.listen(0, '127.0.0.1');
   simulator.clearRequests();
   try {
@@ -100,6 +102,15 @@ async function callByHttp(url: string, simulator: ServiceSimulator): Promise<voi
   assert.equal((await post(`${url}/customers`, { app_user_id: '' })).status, 400);
   simulator.fail({ times: 1, fault: { status: 401, json: { status: 401, message: 'who' } } });
   assert.equal((await fetch(`${url}/banks`)).status, 502);
+  const expired = { status: 'CONSENT_EXPIRED', message: 'Ask again', status_detail: 'By the bank' };
+  simulator.fail({ times: 1, fault: { status: 403, json: expired } });
+  assert.deepEqual(await (await fetch(`${url}/banks`)).json(), {
+    statusCode: 403,
+    message: 'Ask again',
+    code: 'api_error',
+    serviceStatus: 'CONSENT_EXPIRED',
+    fields: { status_detail: 'By the bank' },
+  });
 }
 
 function post(url: string, body: unknown): Promise<Response> {
