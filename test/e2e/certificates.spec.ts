@@ -125,7 +125,7 @@ describe('A bad certificate, key or chain ends the start of an application', () 
         passphrase: 'open barley',
       }),
       'passphrase',
-      /the passphrase does not open the private key.*it is wrong, the key is damaged/,
+      /the passphrase does not open the private key.*it is wrong \(.*\), the key is damaged/,
     ],
   ])('%s (%s)', async (_what, way, given, at, says) => {
     const { paths, application } = await startWith({ ...good(), ...(await given()) }, way);

@@ -801,13 +801,16 @@ describe('docs/certificates.md', () => {
         promisify(exec)(command.replaceAll('openssl', requirePeer(openssl)), { cwd: folder });
       const block = fencesOf(name).find(({ text }) => text.includes('app.p12'))?.text ?? '';
       const commands = block.trim().split('\n');
-      expect(commands).toHaveLength(2);
+      expect(commands).toHaveLength(3);
       const convert = async (option: string) => {
         for (const command of commands) await run(`${command} ${option} -passin pass:old`);
       };
       await fileOf('both.pem', next.certificate + next.privateKey);
+      await fileOf('authorities.pem', simulator.chain);
       for (const option of ['', '-legacy']) {
-        await run(`openssl pkcs12 -export -in both.pem -out app.p12 -passout pass:old ${option}`);
+        await run(
+          `openssl pkcs12 -export -in both.pem -certfile authorities.pem -out app.p12 -passout pass:old ${option}`,
+        );
         if (option) await expect(convert('')).rejects.toThrow(/unsupported/);
         await convert(option);
         setVariables();

@@ -14,19 +14,41 @@ interface PemBlock {
 const BOUNDARY = /-----(BEGIN|END) ([^-\n]+)-----/g;
 /** A boundary, or a part of one. Both patterns read the text once, as a file may have 1 MiB. */
 const REMNANT = /---(BEGIN|END)\b/gi;
+/**
+ * The header lines of a traditional encrypted key (RFC 1421, 4.6). If their line breaks are lost, the key follows the
+ * initialization vector directly. Only the vector's length, which the cipher determines, then tells one from the other.
+ */
+const HEADER =
+  /^\s*Proc-Type:\s*4,\s*ENCRYPTED\s*DEK-Info:\s*(DES[\w-]*,\s*[\dA-F]{16}|AES[\w-]*,\s*[\dA-F]{32}|[\w-]+,\s*[\dA-F]+(?=\s))/i;
 
 const CERTIFICATE = /^(X509 )?CERTIFICATE$/;
 const KEY = /^((RSA|EC|DSA|ENCRYPTED) )?PRIVATE KEY$/;
-const KINDS: readonly [RegExp, string][] = [
+const CONVERT = `convert it (${GUIDES}/certificates.md#other-formats)`;
+/** The label of a block; what the block is; what to do if it stands in place of a certificate or key. */
+type Kind = readonly [pattern: RegExp, what: string, remedy?: string];
+const KINDS: readonly Kind[] = [
   [CERTIFICATE, 'a certificate'],
   [KEY, 'a private key'],
   [/^OPENSSH PRIVATE KEY$/, 'a private key in OpenSSH format (ssh-keygen -p -m PEM converts it)'],
   [/CERTIFICATE REQUEST$/, 'a certificate request (CSR) in place of the certificate that was issued for it'],
+  [/^(PKCS #?7 SIGNED DATA|PKCS7|CMS)$/, 'PKCS#7', CONVERT],
+  [/^PKCS12$/, 'PKCS#12 as PEM, which OpenSSL does not read', CONVERT],
+  [/^TRUSTED CERTIFICATE$/, "a certificate with OpenSSL's trust settings", CONVERT],
+  [/PUBLIC KEY$/, 'a public key, which is also in the certificate'],
+  [/CRL$/, 'a certificate revocation list (CRL)'],
+  [/PARAMETERS$/, 'the parameters of a key'],
 ];
+const OTHER: Kind = [/^/, 'a PEM block of another kind'];
 
 const TRUNCATED =
   'is truncated: a PEM block in it has no beginning or no end. Copy all of it, from -----BEGIN to -----END. In a .env file, ' +
   'put it in quotes or write \\n for the line breaks.';
+/** The base64 of a certificate or key begins with M, as its first byte is 0x30. */
+const LOST = /^.*\n(nM|nProc-Type|Proc-Type:4)/;
+const LOST_BREAKS =
+  'holds a PEM block, but its line breaks are lost and cannot be put back. Some readers of variables drop the backslash of ' +
+  '\\n, as systemd does if the value is not in quotes. Put the value in double quotes, write the base64 of the whole PEM ' +
+  '(base64 -w0), or name its file in a variable that ends in _FILE.';
 
 /** The certificates and keys of an input, and what is wrong with it. */
 export class PemContents {
@@ -53,21 +75,20 @@ export class PemContents {
     const isKnown = ({ label }: PemBlock) =>
       CERTIFICATE.test(label) || (isShared && /^(?!OPENSSH).*(PRIVATE KEY|PARAMETERS)$/.test(label));
     const other = this.#blocks.find((block) => !isKnown(block));
-    if (other)
-      this.refuse(
-        `holds ${kindOf(other)}. Only certificates belong there (-----BEGIN CERTIFICATE-----): take the rest out.`,
-      );
-    else if (this.certificates.length === 0) this.refuse('holds no certificate.');
+    if (other) {
+      const [, what, remedy = 'take the rest out'] = kindOf(other);
+      this.refuse(`holds ${what}. Only certificates belong there (-----BEGIN CERTIFICATE-----): ${remedy}.`);
+    } else if (this.certificates.length === 0) this.refuse('holds no certificate.');
   }
 
   /** Checks that it holds one private key. */
   expectKey(): void {
     const { length } = this.keys;
     if (length > 1) this.refuse(`holds ${length} private keys. Leave that of the application certificate.`);
-    else if (length === 0 && this.#blocks.length > 0)
-      this.refuse(
-        `holds ${kindOf(this.#blocks[0])}, and no private key (-----BEGIN PRIVATE KEY-----), which belongs there.`,
-      );
+    if (length > 0 || this.#blocks.length === 0) return;
+    const [, what, remedy] = kindOf(this.#blocks[0]);
+    const belongs = 'and no private key (-----BEGIN PRIVATE KEY-----), which belongs there';
+    this.refuse(`holds ${what}, ${belongs}${remedy === undefined ? '' : `: ${remedy}`}.`);
   }
 
   #read(text: string): void {
@@ -76,6 +97,7 @@ export class PemContents {
     if (blocks.length === 0) return this.refuse(noPem(this.input, text));
     this.#blocks = blocks;
     for (const [index, block] of blocks.entries()) {
+      if (LOST.test(block.pem)) return this.refuse(LOST_BREAKS);
       if (KEY.test(block.label)) this.keys.push(block);
       if (!CERTIFICATE.test(block.label)) continue;
       try {
@@ -89,33 +111,44 @@ export class PemContents {
 }
 
 /**
- * The blocks of a PEM text with real or `\n`-escaped newlines and anything around them, or of the base64 of that. None if
- * it is no PEM; undefined if a block has no beginning or no end.
+ * The blocks of a PEM text with anything around them, or of the base64 of that. None if it is no PEM; undefined if a
+ * block has no beginning or no end. Readers of variables escape line breaks, also several times.
  */
 function blocksOf(text: string): PemBlock[] | undefined {
   const isPem = /-----(BEGIN|END)/.test(text);
   const decoded = isPem ? text : Buffer.from(text, 'base64').toString();
   if (!isPem && !decoded.includes('-----BEGIN')) return [];
-  const lines = decoded.replace(/\\r\\n|\\[rn]|\r\n?/g, '\n').replace(/^[ \t]+/gm, '');
+  const lines = decoded.replace(/\\+([nr]?)/g, (escape, letter) => (letter ? '\n' : escape));
   const blocks: PemBlock[] = [];
   let open: { label: string; from: number } | undefined;
   for (const { 0: line, 1: edge, 2: label, index } of lines.matchAll(BOUNDARY)) {
-    if (edge === 'END' && open?.label === label) {
-      blocks.push({ label, pem: `${lines.slice(open.from, index + line.length)}\n` });
-    }
-    open = edge === 'BEGIN' ? { label, from: index } : undefined;
+    if (edge === 'END' && open?.label === label) blocks.push(toBlock(label, lines.slice(open.from, index)));
+    open = edge === 'BEGIN' ? { label, from: index + line.length } : undefined;
   }
   const isWhole = lines.match(REMNANT)?.length === 2 * blocks.length;
   return isWhole && blocks.length > 0 ? blocks : undefined;
 }
 
+/**
+ * Wraps the base64 of a block anew: its line breaks may have become blanks on the way, or vanished. Any other foreign
+ * character stays, so that OpenSSL refuses the block.
+ */
+function toBlock(label: string, text: string): PemBlock {
+  const body = text.replace(/["']/g, '');
+  const [header = '', info = ''] = HEADER.exec(body) ?? [];
+  const base64 = body.slice(header.length).replace(/\s+/g, '');
+  const start = header && `Proc-Type: 4,ENCRYPTED\nDEK-Info: ${info.replace(/\s/g, '')}\n\n`;
+  const lines = start + base64.replace(/.{1,64}/g, '$&\n');
+  return { label, pem: `-----BEGIN ${label}-----\n${lines}-----END ${label}-----\n` };
+}
+
 /** Nothing of the block, not even its label. */
-function kindOf({ label }: PemBlock): string {
-  return KINDS.find(([pattern]) => pattern.test(label))?.[1] ?? 'a PEM block of another kind';
+function kindOf({ label }: PemBlock): Kind {
+  return KINDS.find(([pattern]) => pattern.test(label)) ?? OTHER;
 }
 
 function noPem({ location: { option }, path }: Input, text: string): string {
   return path === undefined && isPlainPath(text.trim())
     ? `is no PEM. It looks like a path: give a file as ${option}: { file: '...' }, or in a variable whose name ends in _FILE.`
-    : `is no PEM (text with -----BEGIN in it), nor the base64 of one: convert it (${GUIDES}/certificates.md#other-formats).`;
+    : `is no PEM (text with -----BEGIN in it), nor the base64 of one: ${CONVERT}.`;
 }

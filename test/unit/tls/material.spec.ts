@@ -1,6 +1,6 @@
 import { beforeAll, afterAll, describe, expect, it } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,8 +54,23 @@ const encrypted = (passphrase: string) =>
   createPrivateKey(app.key)
     .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase })
     .toString();
+const traditionally = (cipher: string) =>
+  createPrivateKey(app.key)
+    .export({ type: 'sec1', format: 'pem', cipher, passphrase: PASSPHRASE })
+    .toString();
+const camellia = () => traditionally('camellia-256-cbc');
 const sec1 = () => createPrivateKey(app.key).export({ type: 'sec1', format: 'pem' }).toString();
 const PARAMETERS = pem('EC PARAMETERS', Buffer.from('06082a8648ce3d030107', 'hex'));
+
+/** What readers of variables make of the line breaks, so that a PEM can still be read. */
+const LOST_BREAKS: [string, (text: string) => string][] = [
+  ['line breaks that became CR CR LF', (text) => text.replaceAll('\n', '\r\r\n')],
+  ['line breaks that became blanks', (text) => text.replaceAll('\n', ' ')],
+  ['line breaks that vanished', (text) => text.replaceAll('\n', '')],
+  ['newlines escaped twice', (text) => text.replaceAll('\n', '\\\\n')],
+  ['CRLF escaped three times', (text) => text.replaceAll('\n', '\\\\\\\\r\\\\\\\\n')],
+  ['quotes around each line', (text) => text.replaceAll(/^(?=.)|(?<=.)$/gm, '"')],
+];
 
 describe('What is accepted', () => {
   const base64 = (text: string) => Buffer.from(text).toString('base64');
@@ -65,6 +80,7 @@ describe('What is accepted', () => {
     ['escaped newlines', (text) => text.replaceAll('\n', '\\n')],
     ['escaped CRLF', (text) => text.replaceAll('\n', '\\r\\n')],
     ['CRLF', (text) => text.replaceAll('\n', '\r\n')],
+    ...LOST_BREAKS,
     ['a byte order mark', (text) => `\uFEFF${text}`],
     [
       'text around the blocks',
@@ -114,12 +130,12 @@ describe('What is accepted', () => {
     }
   });
 
-  it('encrypted keys, new and traditional, whatever line breaks are at the end of the passphrase', async () => {
-    const traditional = createPrivateKey(app.key)
-      .export({ type: 'sec1', format: 'pem', cipher: 'aes-256-cbc', passphrase: PASSPHRASE })
-      .toString();
+  it('encrypted keys, new and traditional, whatever line breaks are in them or at the end of the passphrase', async () => {
+    const [traditional, tripleDes] = ['aes-256-cbc', 'des-ede3-cbc'].map(traditionally);
     const inFile = await file('passphrase', `${PASSPHRASE}\r\n\n`);
-    for (const privateKey of [encrypted(PASSPHRASE), traditional, traditional.replaceAll('\n', '\\n')]) {
+    const forms = [(text: string) => text, ...LOST_BREAKS.map(([, form]) => form)];
+    const keys = forms.flatMap((form) => [encrypted(PASSPHRASE), traditional, tripleDes].map(form));
+    for (const privateKey of [...keys, traditional.replaceAll('\n', '\\n'), camellia()]) {
       for (const passphrase of [inFile, `${PASSPHRASE}\n`, PASSPHRASE])
         expect((await load({ ...good(), privateKey, passphrase })).faults).toEqual([]);
     }
@@ -133,6 +149,8 @@ describe('What is accepted', () => {
 
 const NO_PEM = /is no PEM .*convert it \(https:\S+\/certificates\.md#other-formats\)\.$/;
 const CSR = /holds a certificate request \(CSR\) in place of the certificate that was issued for it/;
+const BREAKS_ARE_LOST =
+  /its line breaks are lost .* systemd .* in double quotes, write the base64 .* variable that ends in _FILE\.$/;
 const NO_FILE = /^the file \S+nowhere\.pem cannot be read \(ENOENT\)\.$/;
 const cut = (text: string) => text.slice(0, text.length - 60);
 const der = (text: string) => new X509Certificate(text).raw;
@@ -239,13 +257,80 @@ const OF_CONTENTS: Fault[] = [
     'a public key',
     () => ({ privateKey: pem('PUBLIC KEY', Buffer.alloc(80)) }),
     'privateKey',
-    /PEM block of another kind, and no private key/,
+    /holds a public key, which is also in the certificate, and no private key .*, which belongs there\.$/,
   ],
   [
-    'PKCS#7',
-    () => ({ chain: pem('PKCS7', Buffer.alloc(80)) }),
+    // As `certtool --to-p12` writes it without --outder.
+    'PKCS#12 in PEM, as key',
+    () => ({ privateKey: pem('PKCS12', Buffer.alloc(80)) }),
+    'privateKey',
+    /holds PKCS#12 as PEM, .*, and no private key .*: convert it \(https:\S+#other-formats\)\.$/,
+  ],
+  ...(
+    [
+      ['PKCS7', /holds PKCS#7\./],
+      ['PKCS #7 SIGNED DATA', /holds PKCS#7\./],
+      ['CMS', /holds PKCS#7\./],
+      ['PKCS12', /holds PKCS#12 as PEM, which OpenSSL does not read\./],
+      ['TRUSTED CERTIFICATE', /holds a certificate with OpenSSL's trust settings\./],
+    ] as const
+  ).map(([label, says]): Fault => [
+    `${label} in place of certificates, which can be converted`,
+    () => ({ chain: pem(label, Buffer.alloc(80)) }),
     'chain',
-    /PEM block of another kind\. Only certificates belong there \(-----BEGIN CERTIFICATE-----\)/,
+    new RegExp(
+      `${says.source} Only certificates belong there .*: convert it \\(https:\\S+#other-formats\\)\\.$`,
+    ),
+  ]),
+  ...(
+    [
+      ['X509 CRL', /a certificate revocation list \(CRL\)/],
+      ['NEW CERTIFICATE REQUEST', /a certificate request \(CSR\)/],
+      ['RSA PUBLIC KEY', /a public key/],
+      ['X9.42 DH PARAMETERS', /the parameters of a key/],
+      ['AB123', /a PEM block of another kind/],
+    ] as const
+  ).map(([label, says]): Fault => [
+    `${label} beside certificates`,
+    () => ({ chain: authority.chain + pem(label, Buffer.alloc(80)) }),
+    'chain',
+    new RegExp(`holds ${says.source}.*Only certificates belong there .*: take the rest out\\.$`),
+  ]),
+  [
+    // `KEY=-----BEGIN ...\n...` in an EnvironmentFile of systemd, without quotes.
+    'a certificate with the letter n for its line breaks',
+    () => ({ certificate: app.certificate.replaceAll('\n', 'n') }),
+    'certificate',
+    BREAKS_ARE_LOST,
+  ],
+  [
+    'a key with the letter n for its line breaks',
+    () => ({ privateKey: app.key.replaceAll('\n', 'n') }),
+    'privateKey',
+    BREAKS_ARE_LOST,
+  ],
+  [
+    'an encrypted key without line breaks whose cipher does not say where the header ends',
+    () => ({ privateKey: camellia().replaceAll('\n', ''), passphrase: PASSPHRASE }),
+    'privateKey',
+    BREAKS_ARE_LOST,
+  ],
+  [
+    'a foreign character between BEGIN and END',
+    () => ({ certificate: app.certificate.replace('\n', '\n#') }),
+    'certificate',
+    /holds no readable certificate in its PEM block 1/,
+  ],
+  [
+    // To Node 20, ML-DSA is one.
+    'a key of an algorithm that OpenSSL does not know',
+    () => {
+      const der = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'der' });
+      der[11] = 0; // The last byte of the algorithm's identifier.
+      return { privateKey: pem('PRIVATE KEY', der) };
+    },
+    'privateKey',
+    /holds a key of an algorithm that this Node does not know \(OpenSSL [\d.]+\S*\)/,
   ],
   ['a chain that is cut', () => ({ chain: cut(authority.chain) }), 'chain', /is truncated/],
   ['a chain that begins too late', () => ({ chain: authority.chain.slice(40) }), 'chain', /is truncated/],
@@ -354,7 +439,7 @@ const OF_PAIRS: Fault[] = [
     'a wrong passphrase',
     () => ({ privateKey: encrypted('x'), passphrase: PASSPHRASE }),
     'passphrase',
-    /^the passphrase does not open the private key: it is wrong, the key is damaged, or .*openssl pkcs8/,
+    /^the passphrase does not open the private key: it is wrong \(.*expandVariables of ConfigModule a \$ needs a backslash before it\), the key is damaged, or .*openssl pkcs8/,
   ],
 ];
 
@@ -440,7 +525,7 @@ describe('A part that would be lost is a fault', () => {
     ['boundaries in small letters', () => relabelled('x').toLowerCase(), /is truncated/],
     ['a misspelt label', () => relabelled('CERTFICATE'), /holds a PEM block of another kind/],
     ['a label in mixed case', () => relabelled('Certificate'), /holds a PEM block of another kind/],
-    ['a revocation list', () => pem('X509 CRL', Buffer.alloc(80)), /holds a PEM block of another kind/],
+    ['a revocation list', () => pem('X509 CRL', Buffer.alloc(80)), /holds a certificate revocation list/],
   ])('%s, behind or before a good certificate', async (_name, part, says) => {
     const message = expect.stringMatching(says);
     for (const chain of [`${authority.chain}${part()}\n`, `${part()}\n${authority.chain}`]) {
