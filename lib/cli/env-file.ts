@@ -1,6 +1,6 @@
-import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { readRegularFile } from '../config/read-file.js';
+import { parseEnvFile } from '../module/env-file.js';
 import { UsageError, type CommandIo } from './command.js';
 
 /** Variables of files and of the process, and where each comes from. */
@@ -11,6 +11,9 @@ export interface Variables {
   /** All places that were looked at. */
   sources: string;
 }
+
+/** The source of a variable of the process. */
+export const THE_ENVIRONMENT = 'the environment';
 
 /**
  * Reads variables as ConfigModule.forRoot() does: those of the process count before those of the files, the first file
@@ -23,7 +26,7 @@ export async function readEnvironment(
 ): Promise<Variables> {
   const found = new Map<string, { value: string; source: string }>();
   for (const [variable, value] of Object.entries(env)) {
-    if (value !== undefined) found.set(variable, { value, source: 'the environment' });
+    if (value !== undefined) found.set(variable, { value, source: THE_ENVIRONMENT });
   }
   const read = await Promise.all(
     (files ?? ['.env']).map((file) => readEnvFile(cwd, file, files !== undefined)),
@@ -37,7 +40,7 @@ export async function readEnvironment(
   return {
     get: (variable) => found.get(variable)?.value,
     sourceOf: (variable) => found.get(variable)?.source,
-    sources: [...places, 'the environment'].join(' or '),
+    sources: [...places, THE_ENVIRONMENT].join(' or '),
   };
 }
 
@@ -47,17 +50,10 @@ async function readEnvFile(
   isNamed: boolean,
 ): Promise<{ file: string; values: Record<string, string> } | undefined> {
   try {
-    return { file, values: parser()(await readRegularFile(resolve(cwd, file))) };
+    return { file, values: parseEnvFile((await readRegularFile(resolve(cwd, file))).toString()) };
   } catch (error) {
     if (!isNamed && (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
     throw new UsageError(`The env file ${file} cannot be read (${code}). Check its path.`);
   }
-}
-
-/** dotenv, that of @nestjs/config: Node's own parser reads some files in another way. */
-function parser(): (text: Buffer) => Record<string, string> {
-  const config = createRequire(import.meta.url).resolve('@nestjs/config');
-  const { parse } = createRequire(config)('dotenv') as { parse: (text: Buffer) => Record<string, string> };
-  return parse;
 }

@@ -17,9 +17,17 @@ export async function readRegularFile(path: string): Promise<Buffer> {
 /** Why {@link readRegularFile} failed: "the file /run/secrets/x cannot be read (ENOENT)". */
 function whyUnreadable(path: string, error: unknown): string {
   const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
+  if (isInQuotes(path)) return `names a file that cannot be read (${code}); ${KEPT_QUOTES}.`;
   return isPlainPath(path)
     ? `the file ${resolve(path)} cannot be read (${code}).`
     : `names a file that cannot be read (${code}). Its path is not shown, as it may be the secret itself: to give the value, leave out _FILE, or { file } in code.`;
+}
+
+export const KEPT_QUOTES =
+  'it is in quotes, which docker run --env-file and podman keep as a part of the value: remove them';
+
+export function isInQuotes(value: unknown): boolean {
+  return typeof value === 'string' && /^(["']).*\1$/.test(value);
 }
 
 /** Its message may be shown: {@link whyUnreadable}. */

@@ -1,7 +1,9 @@
 import { validateSync, type ValidationError } from 'class-validator';
 import { type ConfigurationFault } from '../errors/index.js';
 import { instanceOf, type OptionKind } from './option.js';
-import { entryOf, ServiceModuleOptions, valueOf } from './options.js';
+import { entryOf, OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
+import { isInQuotes, KEPT_QUOTES } from './read-file.js';
+import { isFile } from './secret.js';
 
 const QUOTED: readonly (OptionKind | undefined)[] = ['choice', 'boolean', 'integer', 'names'];
 /** Words or a short text. Any other value may be a secret in the wrong variable. */
@@ -14,7 +16,11 @@ const PLAIN_VALUE = /^([a-z .,_'"-]{1,16}|[\w.,+-]{1,8})$/i;
 export function validateOptions(options: ServiceModuleOptions) {
   const settings = { whitelist: true, forbidNonWhitelisted: true, stopAtFirstError: true };
   const errors = validateSync(instanceOf(ServiceModuleOptions, options), settings);
-  const found = errors.flatMap((error) => constraintsOf(error));
+  const encrypted = OPTIONS.filter(({ option }) => isEncrypted(valueOf(options, option)));
+  const found = errors
+    .flatMap((error) => constraintsOf(error))
+    .filter((each) => !encrypted.some(({ option }) => each.option === option))
+    .concat(encrypted.map(({ option }) => ({ option, rule: 'encrypted', message: ENCRYPTED })));
   const isUnknown = ({ rule }: Broken): boolean => rule === 'whitelistValidation';
   const faults = found.map((each): ConfigurationFault => {
     const { option, message } = each;
@@ -39,11 +45,21 @@ function unknown(option: string): string {
   return `is not an option of ServiceModule; ${hint}`;
 }
 
+const ENCRYPTED =
+  'is still encrypted by dotenvx: start the application with dotenvx run, which needs DOTENV_PRIVATE_KEY, or write the value itself.';
+
+/** dotenvx leaves such a value where it has no key, or where another reader reads its file. */
+function isEncrypted(value: unknown): boolean {
+  return String(isFile(value) ? value.file : value).startsWith('encrypted:');
+}
+
 /** The value for a message. Empty if it may be a secret. */
 function quote(options: ServiceModuleOptions, option: string): string {
   const found = valueOf(options, option);
-  if (!QUOTED.includes(entryOf(option)?.kind)) return '';
-  if (/^(number|boolean)$/.test(typeof found)) return `; it is ${String(found)}`;
+  const kind = entryOf(option)?.kind;
   const value = Array.isArray(found) ? found.join(', ') : found;
+  if (kind !== 'secret' && isInQuotes(value)) return `; ${KEPT_QUOTES}`;
+  if (!QUOTED.includes(kind)) return '';
+  if (/^(number|boolean)$/.test(typeof found)) return `; it is ${String(found)}`;
   return typeof value === 'string' && PLAIN_VALUE.test(value) ? `; it is '${value}'` : '';
 }

@@ -333,7 +333,7 @@ describe('ServiceModule beside ConfigModule', () => {
       const validate = ({ PORT }: Record<string, unknown>) => ({ PORT });
       const message = await messageWith(lines, () => [ConfigModule.forRoot({ validate })]);
       expect(message).toMatch(
-        /^ServiceModule found no SERVICE_\* variable; .*\. \.env has SERVICE_APP_TOKEN and 1 more, and ConfigModule does not give them: .*z\.looseObject/,
+        /^ServiceModule found no SERVICE_\* variable; .*\. \.env has SERVICE_APP_TOKEN \(and 1 more\), and ConfigModule does not give it: .*z\.looseObject/,
       );
       expect(message).toMatch(/envFilePath names another file/);
       expect(message).not.toContain('Check that .env');
@@ -346,6 +346,34 @@ describe('ServiceModule beside ConfigModule', () => {
         /^ServiceModule:ksa found no SERVICE_KSA_\* variable; .*\. \.env in the working directory has no value for any of them: fill it in, or check the file that envFilePath names\./,
       );
       expect(message).not.toContain('Check that .env');
+    });
+
+    it('names skipProcessEnv where ConfigModule leaves out what the process has, of .env or not', async () => {
+      const beside = () => [ConfigModule.forRoot({ skipProcessEnv: true })];
+      const skips =
+        /\. SERVICE_APP_TOKEN is set, and ConfigModule does not give it: its option skipProcessEnv .* serviceConfig/;
+      expect(await messageWith(['SERVICE_APP_TOKEN=a1'], beside)).toMatch(skips);
+      setVariables({ SERVICE_APP_TOKEN: 'a1' });
+      expect(await messageWith(['PORT=1'], beside)).toMatch(skips);
+    });
+
+    it('is read where a PEM over several lines stands in it, whatever its last line looks like', async () => {
+      // As node --env-file: the application imports no ConfigModule.
+      const lines = [
+        'SERVICE_TLS_CHAIN="-----BEGIN CERTIFICATE-----',
+        'bG9uZwAA',
+        'YQ==',
+        '-----END CERTIFICATE-----"',
+      ];
+      const more = ['SERVICE_APP_TOKEN=a1'];
+      setVariables({ SERVICE_TLS_CHAIN: lines.join('\n').slice(19, -1), SERVICE_APP_TOKEN: 'a1' });
+      const message = await messageWith([...lines, ...more], () => []);
+      expect(message).toMatch(/urls\.sandboxUrl \(SERVICE_SANDBOX_URL\): is missing/);
+      expect(message).not.toContain('ConfigModule');
+      // Without quotes, every reader takes the last line of base64 for a variable.
+      setVariables({ SERVICE_TLS_CHAIN: '-----BEGIN CERTIFICATE-----', SERVICE_APP_TOKEN: 'a1' });
+      const unquoted = [lines[0].replace('"', ''), 'YQ==', '-----END CERTIFICATE-----', ...more];
+      expect(await messageWith(unquoted, () => [])).not.toContain('ConfigModule');
     });
 
     it('is missing, unless the application has read the file by itself', async () => {

@@ -327,6 +327,23 @@ describe('the doctor, of the variables alone,', () => {
     await rm(folder, { recursive: true });
   });
 
+  it('says that it does not expand a $ of an env file, which expandVariables of ConfigModule does', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
+    await writeFile(join(folder, '.env'), "SERVICE_CLIENT_SECRET='pa$word'\nSERVICE_CLIENT_ID=plain\n");
+    const rowsWith = async (variables: Record<string, string>) => {
+      const io = commandIo(variables, { cwd: folder });
+      return (await printed(1, ['--offline'], io)).match(/^ok +variables .*/gm);
+    };
+    expect(await rowsWith({})).toEqual([
+      expect.stringMatching(
+        / SERVICE_CLIENT_SECRET: has a \$\. The doctor does not expand variables\. .*\(expandVariables\).* a backslash before it\.$/,
+      ),
+    ]);
+    // Values of the process stay as they are.
+    expect(await rowsWith({ SERVICE_CLIENT_SECRET: 'pa$word' })).toBeNull();
+    await rm(folder, { recursive: true });
+  });
+
   it('names the certificates that stand after that of the application, and warns of the first that ends', async () => {
     const root = await issue('Root', { ca: true });
     const intermediate = await issue('Intermediate', { ca: true, issuer: root });

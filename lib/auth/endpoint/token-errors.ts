@@ -108,7 +108,7 @@ const OUT_OF_ORDER: Row = {
 };
 const CREDENTIALS: Row = {
   message: 'The token endpoint refuses the credentials ({said}).',
-  hint: 'Check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment (developer portal, Integration tab), with OAuth enabled. Getting or generating a secret again makes the one before invalid. In .env, a value with # needs quotes; docker run --env-file keeps quotes as a part of the value.',
+  hint: 'Check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment (developer portal, Integration tab), with OAuth enabled. Getting or generating a secret again makes the one before invalid. In .env, a value with # needs quotes, and with expandVariables of ConfigModule a $ needs a backslash before it; docker run --env-file keeps quotes as a part of the value.',
   options: ['oauth.clientSecret', 'oauth.clientId'],
 };
 const OTHER: Row = {

@@ -7,14 +7,14 @@ import { isPlainPath } from '../../config/read-file.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { isFile } from '../../config/secret.js';
 import { variablePrefix } from '../../config/module-name.js';
-import { variableOf } from '../../config/variables.js';
+import { variableOf, variablesOf } from '../../config/variables.js';
 import { GUIDES, VERSION } from '../../version.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import { formatDate } from '../../time/clock.js';
 import { daysLeft, describeCertificate, summarize, WARNING_DAYS } from '../../tls/certificate-summary.js';
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';
 import { type Configuration } from '../../engine/read-configuration.js';
-import { type Variables } from '../env-file.js';
+import { THE_ENVIRONMENT, type Variables } from '../env-file.js';
 import { DEFAULT_DIR } from '../simulator-options.js';
 import { capital, type Check, failed, type Finding, ok, warning } from './check.js';
 import { nameOf } from './judge.js';
@@ -32,6 +32,7 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
     yield { name: 'variables', ...failed(message, whereToFindVariables(name)) };
     return;
   }
+  yield* unexpandedRows(reading);
   if (options) yield { name: 'mode', ...describeMode(options) };
   for (const { option } of OPTIONS) {
     const own = faults.filter((fault) => fault.option === option);
@@ -42,6 +43,16 @@ export function* checkConfiguration(reading: ConfigurationReading): Generator<Ch
   }
   const known = new Set(OPTIONS.map(({ option }) => option));
   yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, reading));
+}
+
+/** dotenv-expand replaces what follows a $, also in single quotes, but only in values of a file. */
+function unexpandedRows({ name, get, sourceOf }: ConfigurationReading): Check[] {
+  const found = variablesOf(name).filter(
+    (variable) => sourceOf(variable) !== THE_ENVIRONMENT && get(variable)?.includes('$'),
+  );
+  if (found.length === 0) return [];
+  const message = `${found.join(', ')}: has a $. The doctor does not expand variables. If ConfigModule does (expandVariables), the application gets another value: a $ that is meant needs a backslash before it.`;
+  return [{ name: 'variables', ...ok(message) }];
 }
 
 /** What a report of a fault needs first. */

@@ -405,7 +405,7 @@ describe('a refused secret', () => {
       const error = await failure(request());
       expect(error).toMatchObject({ code: 'token_refused', ...body, status });
       expect(said(error)).toMatch(
-        /refuses the credentials .*oauth\.clientId.*oauth\.clientSecret.*developer portal.*secret.* makes the one before invalid.*value with # needs quotes; docker run --env-file keeps/,
+        /refuses the credentials .*oauth\.clientId.*oauth\.clientSecret.*developer portal.*secret.* makes the one before invalid.*value with # needs quotes, and with expandVariables .* a \$ needs a backslash before it; docker run --env-file keeps/,
       );
       expect(error.options).toEqual(['oauth.clientSecret', 'oauth.clientId']);
       for (let call = 0; call < 50; call += 1) {

@@ -649,7 +649,7 @@ describe('Refused is', () => {
   });
 
   it.each([
-    ['environment', 'one of: production, sandbox', ['prod', '"sandbox"']],
+    ['environment', 'one of: production, sandbox', ['prod']],
     ['authentication', 'one of: mtls, oauth, app-token', ['other']],
     ['oauth.refresh', 'one of: ahead, scheduled, on-expiry', ['other']],
     ['startupCheck', 'one of: off, warn, fail', ['maybe']],
@@ -667,6 +667,34 @@ describe('Refused is', () => {
       const message = `must be ${allowed}; it is '${value}'`;
       expect(await faultsWith(variable, value)).toEqual([{ option, variable, message }]);
     }
+  });
+
+  it.each([
+    ['SERVICE_HTTP_TIMEOUT', '"30000"'],
+    ['SERVICE_ENVIRONMENT', "'sandbox'"],
+    ['SERVICE_TLS_RELOAD', '"true"'],
+    ['SERVICE_HTTP_TRAILING_SLASH', '"banks,customers"'],
+    ['SERVICE_SANDBOX_URL', '"https://sandbox.example"'],
+    ['SERVICE_CLIENT_ID', `"${CLIENT_ID}"`],
+    ['SERVICE_HTTP_PROXY', '"http://proxy.example:3128"'],
+    ['SERVICE_APP_TOKEN_FILE', '"/run/secrets/app-token"'],
+  ])('%s=%s, and names the quotes that docker and podman keep', async (variable, value) => {
+    const [{ message }] = await faultsWith(variable, value);
+    expect(message).toMatch(
+      /; it is in quotes, which docker run --env-file and podman keep as a part of the value/,
+    );
+    expect(message).not.toContain(value);
+  });
+
+  it('any value that dotenvx has encrypted, once for each option, and nothing that follows from it', async () => {
+    const { options } = readVariables(() => 'encrypted:BDb1t2ZJcPJnXgP5');
+    const faults = await faultsOf({ ...options, appToken: { file: 'encrypted:BDb1t2ZJcPJnXgP5' } });
+    const withVariable = OPTIONS.filter(({ suffix }) => suffix !== undefined);
+    expect(faults.map(({ option }) => option).sort()).toEqual(
+      withVariable.map(({ option }) => option).sort(),
+    );
+    for (const { message } of faults)
+      expect(message).toMatch(/^is still encrypted by dotenvx: .*dotenvx run/);
   });
 
   it('a file over 1 MiB, an empty or a missing one, a directory and a device', async () => {
