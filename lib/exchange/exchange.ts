@@ -1,5 +1,7 @@
 import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
+import { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { systemClock } from '../time/clock.js';
 import { setImmediate } from '../time/immediate.js';
 import { BodyBytes } from './body-bytes.js';
@@ -13,6 +15,7 @@ import {
   type ExchangeFaultDetails,
   type ExchangeRequest,
   type ExchangeResponse,
+  FOREIGN_CONNECTION,
   isSuccess,
   isUnsent,
 } from './exchange.types.js';
@@ -76,6 +79,8 @@ class RunningExchange {
     // Looked up for each call: instrumentation and nock replace it.
     const outgoing = (url.protocol === 'https:' ? https : http).request(this.#options());
     this.#outgoing = outgoing;
+    // Before the progress counts it as connected: nothing has been written yet.
+    outgoing.on('socket', (socket) => this.#refuseForeign(socket));
     this.#progress.follow(outgoing);
     outgoing.on('response', (incoming) => this.#onResponse(incoming));
     // Nobody asked for another protocol (101), and Node would say nothing more of this request.
@@ -88,6 +93,16 @@ class RunningExchange {
       if (!this.#incoming?.complete) this.#fail(classify(error));
     });
     outgoing.end(body);
+  }
+
+  /**
+   * Libraries such as global-agent replace the agent of all requests in the process. Their connections lack our client
+   * certificate, trust other roots than `tls.chain`, and obey NODE_TLS_REJECT_UNAUTHORIZED. Mocks have sockets of other classes.
+   */
+  #refuseForeign(socket: Socket): void {
+    const isReal = socket instanceof TLSSocket || socket.constructor === Socket;
+    if (isReal && this.#request.agent.hasMade?.(socket) === false)
+      this.#fail({ kind: 'tls', reason: FOREIGN_CONNECTION });
   }
 
   /** One timer for all limits: when the shortest is over but does not apply, it is set again. Node shares timers of whole ms. */

@@ -1,5 +1,9 @@
 import { type Agent, type IncomingHttpHeaders } from 'node:http';
+import { type Socket } from 'node:net';
 import { type ConnectionErrorKind } from '../errors/index.js';
+
+/** An agent that knows its own connections; of any other agent, all connections are used. */
+export type ExchangeAgent = Agent & { hasMade?(socket: Socket): boolean };
 
 /** One bounded HTTP exchange: one request, one answer, without redirects and retries. */
 export interface ExchangeRequest {
@@ -7,7 +11,7 @@ export interface ExchangeRequest {
   method: string;
   headers: Record<string, string>;
   body?: string | Uint8Array;
-  agent: Agent;
+  agent: ExchangeAgent;
   /** The agent offers a client certificate to servers that ask for one. */
   hasCertificate?: boolean;
   /** Milliseconds for the whole exchange: the wait for a free connection and the answer's body included. */
@@ -63,6 +67,9 @@ export const EXCHANGE_HEADERS: ReadonlySet<string> = new Set([
 
 /** The reason of a fault if connecting took longer than its own limit. */
 export const CONNECT_TIMEOUT = 'ERR_CONNECT_TIMEOUT';
+
+/** The reason of a fault if the agent of the request was replaced, so that the connection is not one of ours. */
+export const FOREIGN_CONNECTION = 'ERR_FOREIGN_CONNECTION';
 
 /** An exchange rejects with this if there is no whole answer. Plain values only. */
 export class ExchangeFault extends Error {

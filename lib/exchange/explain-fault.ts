@@ -6,7 +6,7 @@ import {
   type Explanation,
 } from '../errors/index.js';
 import { formatDate } from '../time/clock.js';
-import { type ExchangeFaultDetails, isUnsent } from './exchange.types.js';
+import { type ExchangeFaultDetails, FOREIGN_CONNECTION, isUnsent } from './exchange.types.js';
 
 /** The destination of an exchange, and how that is configured. */
 export interface FaultPlace extends AddressOption {
@@ -111,6 +111,11 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
     },
   ],
   tls: [
+    {
+      reason: new RegExp(`^${FOREIGN_CONNECTION}$`),
+      what: "nothing was sent, because the connection was not made by this module: it has neither the client certificate nor the module's verification. Something in this process replaces the agent of all requests, most likely global-agent{reason}.",
+      hint: 'Remove that, or let it leave requests with an agent of their own alone (global-agent: GLOBAL_AGENT_FORCE_GLOBAL_AGENT=false). To use a proxy, set {http.proxy}.',
+    },
     {
       if: ({ certificateSuspected }) => certificateSuspected === true,
       what: 'the server ended the TLS handshake{reason}. It may have refused the client certificate.',

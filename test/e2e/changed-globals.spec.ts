@@ -8,9 +8,12 @@ import {
   type Type,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import http from 'node:http';
+import https from 'node:https';
 import { BanksService, LinkSdkService, ServiceModule, type ServiceModuleOptions } from 'nestjs-service';
 import { type ServiceSimulator } from 'nestjs-service/testing';
-import { type StartedModule, startModule } from '../helpers/start-module.js';
+import { httpServer } from '../helpers/loopback.js';
+import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
 import { startSimulator } from '../helpers/simulators.js';
 
 describe('a host that changes globals', () => {
@@ -38,6 +41,62 @@ describe('a host that changes globals', () => {
     expect((await auth.getCustomerToken(id)).scope).toBe(`customer.${id}`);
     const request = { customer_id: id, permissions: ['identity'] };
     expect(await module.get(LinkSdkService).connectParameters(request)).toHaveProperty('access_token');
+  });
+});
+
+/** As global-agent's bootstrap() does it: whatever agent a request names, it gets another one. */
+function replaceAgents(): () => void {
+  const before = [https.request, http.request];
+  const secure = new https.Agent({ keepAlive: true, rejectUnauthorized: false });
+  const plain = new http.Agent({ keepAlive: true });
+  https.request = ((options: object) => before[0]({ ...options, agent: secure } as never)) as never;
+  http.request = ((options: object) => before[1]({ ...options, agent: plain } as never)) as never;
+  return () => {
+    [https.request, http.request] = before as [typeof https.request, typeof http.request];
+    for (const agent of [secure, plain]) agent.destroy();
+  };
+}
+
+describe('a host that replaces the agent of all requests in the process', () => {
+  const refused = {
+    kind: 'tls',
+    outcomeUnknown: false,
+    message: expect.stringMatching(/nothing was sent.*global-agent \(ERR_FOREIGN_CONNECTION\)\.$/),
+  };
+  const ending: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const end of ending.splice(0).reverse()) await end();
+  });
+
+  it.each([
+    ['certificate', { authentication: 'mtls' }],
+    ['bearer', { authentication: 'oauth' }],
+  ] as const)('sends no %s over connections that are not of this module', async (_, mode) => {
+    const simulator = await startSimulator();
+    const { banks, customers, module } = await startModule(simulator.moduleOptions(mode));
+    ending.push(
+      () => simulator.stop(),
+      () => module.close(),
+      replaceAgents(),
+    );
+    // Also over one that is open already.
+    for (let call = 0; call < 2; call += 1) expect(await rejection(banks.list())).toMatchObject(refused);
+    expect(await rejection(customers.create({ app_user_id: 'u-1' }))).toMatchObject(refused);
+    expect(simulator.requests).toEqual([]);
+  });
+
+  it('sends nothing to a sidecar either', async () => {
+    let requests = 0;
+    const sidecar = await httpServer((_, response) => response.end(String((requests += 1))));
+    const { banks, module } = await startModule({
+      environment: 'production',
+      authentication: 'mtls',
+      urls: { baseUrl: sidecar.url },
+      appToken: 'app-token-1',
+    });
+    ending.push(sidecar.close, () => module.close(), replaceAgents());
+    expect(await rejection(banks.list())).toMatchObject(refused);
+    expect(requests).toBe(0);
   });
 });
 

@@ -44,6 +44,7 @@ export class Connections extends Agent {
   #connect: Connect;
   readonly #idleTimeoutMs: number;
   readonly #clock: Clock;
+  readonly #made = new WeakSet<Duplex>();
   readonly #idle = new WeakMap<Duplex, Idle>();
   #isRetired = false;
 
@@ -69,6 +70,7 @@ export class Connections extends Agent {
 
   override createConnection(options: RequestOptions): Duplex {
     const socket = this.#connect(options);
+    this.#made.add(socket);
     const onIdle = (): void => {
       if (this.#idle.get(socket)?.until !== undefined) drop(socket);
     };
@@ -77,6 +79,10 @@ export class Connections extends Agent {
       .on('data', onIdle)
       .once('end', onIdle)
       .on('error', () => undefined);
+  }
+
+  hasMade(socket: Duplex): boolean {
+    return this.#made.has(socket);
   }
 
   /**

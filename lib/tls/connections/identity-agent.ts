@@ -76,6 +76,11 @@ export class IdentityAgent extends Agent {
     for (const connections of [...this.#retired, this.#connections]) connections.destroy();
   }
 
+  /** Whether the connection is one of this agent: another library may replace the agent of a request. */
+  hasMade(socket: Duplex): boolean {
+    return [this.#connections, ...this.#retired].some((connections) => connections.hasMade(socket));
+  }
+
   #replace(connect: Connect): void {
     const before = this.#connections;
     this.#connections = new Connections(connect, this.#settings);
