@@ -1,4 +1,3 @@
-import { HttpService } from '@nestjs/axios';
 import { Authenticator } from '../auth/authenticator.js';
 import { TokenCache } from '../auth/cache/token-cache.js';
 import { ClientSecret } from '../auth/endpoint/client-secret.js';
@@ -47,7 +46,7 @@ export function createService(options: ResolvedOptions, identity: Identity, io: 
   const authenticator = new Authenticator(options, tokens);
   const auth = new ServiceAuthService(authenticator, identity, tokens, calls);
   const axios = createServiceAxios(client, authenticator);
-  const http = new ServiceHttpService(new HttpService(axios), options.http.trailingSlash);
+  const http = new ServiceHttpService(axios, options.http.trailingSlash);
   const resources = createResources(http);
   const sdk = new LinkSdkService(options, auth);
 

@@ -23,13 +23,24 @@ export function createServiceAxios(
   const adapter = serviceAdapter(client, runner, observer);
   // Ours runs last. A host may have changed that for all of its instances.
   const transitional = { legacyInterceptorReqResOrdering: true };
-  const made = new Axios({ adapter, transitional, headers: headersByMethod() });
+  const made = newAxios({ adapter, transitional, headers: headersByMethod() });
   // A synchronous one saves 3 us of a call. Axios 1.13 wants a second function if one throws.
   made.interceptors.request.use(callPreparer(client, adapter), rethrow, { synchronous: true });
   made.interceptors.response.use(undefined, (error: unknown) => {
     throw error instanceof PastAxios && error.reason instanceof ServiceApiError ? error.reason : error;
   });
   return asInstance(made);
+}
+
+const MOCKED =
+  "nestjs-service got a mock in place of axios, probably by jest.mock('axios'), and cannot work with it. Remove that mock: stubService() of nestjs-service/testing answers without a network. To mock your own calls, use jest.spyOn(axios, 'get') and the like.";
+
+/** @throws TypeError if a test has mocked axios: jest replaces it in this package too */
+function newAxios(config: ConstructorParameters<typeof Axios>[0]): Axios {
+  const made = typeof Axios === 'function' ? new Axios(config) : undefined;
+  // A class that jest has mocked sets no fields.
+  if (made?.interceptors as unknown) return made as Axios;
+  throw new TypeError(MOCKED);
 }
 
 function rethrow(error: unknown): never {

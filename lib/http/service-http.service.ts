@@ -1,4 +1,4 @@
-import { type HttpService } from '@nestjs/axios';
+import { HttpService } from '@nestjs/axios';
 import { Injectable } from '@nestjs/common';
 import { RESOURCES, type ResourceName } from '../config/resources.js';
 import { type HttpSettings } from '../config/resolved-options.js';
@@ -35,12 +35,13 @@ export interface HttpResponse<T = unknown> {
  */
 @Injectable()
 export class ServiceHttpService {
-  readonly #http: HttpService;
+  readonly #axios: AxiosInstance;
   readonly #trailingSlash: HttpSettings['trailingSlash'];
+  #http?: HttpService;
 
   /** @internal */
-  constructor(http: HttpService, trailingSlash: HttpSettings['trailingSlash'] = false) {
-    this.#http = http;
+  constructor(axios: AxiosInstance, trailingSlash: HttpSettings['trailingSlash'] = false) {
+    this.#axios = axios;
     this.#trailingSlash = trailingSlash;
   }
 
@@ -55,16 +56,16 @@ export class ServiceHttpService {
   }
 
   /**
-   * The @nestjs/axios HttpService behind it, for Observables: the same guards, the same errors. Unsubscribing ends the
-   * call.
+   * An HttpService of @nestjs/axios over the same axios instance, for Observables: the same guards, the same errors.
+   * Unsubscribing ends the call.
    */
   get httpService(): HttpService {
-    return this.#http;
+    return (this.#http ??= new HttpService(this.#axios));
   }
 
   /** The axios instance behind it, for a host's own interceptors: the same guards, the same errors. */
   get axiosRef(): AxiosInstance {
-    return this.#http.axiosRef;
+    return this.#axios;
   }
 
   /** A call with the method and body of `options`, to a path or to `options.url`. */
@@ -135,7 +136,7 @@ export class ServiceHttpService {
     const { parse } = options;
     // Axios would copy a schema.
     const request = (parse ? { ...options, parse: undefined } : options) as AxiosRequestConfig;
-    const answer: ServiceResponse = await this.#http.axiosRef.request(request);
+    const answer: ServiceResponse = await this.#axios.request(request);
     const { data } = answer as { data: unknown };
     // After the host's interceptors, which may change the body: the caller gets what parse returns.
     const parsed = parse ? await parseAnswer(data, parse, (where) => answer.refused(data, where)) : data;

@@ -249,7 +249,7 @@ describe('a call that its caller ends', () => {
     const arrival = once(arrivals, 'arrival');
     const { axios } = await setUp({ agent, listener: () => arrivals.emit('arrival') });
     const httpService = new HttpService(axios);
-    const http = new ServiceHttpService(httpService);
+    const http = new ServiceHttpService(axios);
     const controller = new AbortController();
     const { signal } = controller;
     const places = [

@@ -568,7 +568,7 @@ describe('parse', () => {
   async function start(body: string, status = 200) {
     const listener = answering(status, body, { 'x-correlation-id': `c-1 ${BEARER}` });
     const { axios, arrived } = await setUp({ listener });
-    return { http: new ServiceHttpService({ axiosRef: axios } as never), axios, arrived };
+    return { http: new ServiceHttpService(axios), axios, arrived };
   }
 
   const n = z.object({ n: z.coerce.number() });

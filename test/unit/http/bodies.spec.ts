@@ -60,7 +60,7 @@ describe('a stream as body', () => {
     ['a form of the form-data package', () => new PackageForm(), USE_FORM],
   ])('%s is refused, and stays as it is', async (_, make, message) => {
     const { axios, arrived } = await setUp();
-    const http = new ServiceHttpService({ axiosRef: axios } as never);
+    const http = new ServiceHttpService(axios);
     const stream = make();
     const before = listeners(stream);
     for (const type of [undefined, 'application/json', 'multipart/form-data']) {
@@ -197,7 +197,7 @@ describe('a body', () => {
     ['an empty string', '', FORM],
   ])('that is a string is sent byte for byte, whatever its content type: %s', async (_, text, type) => {
     const { axios, arrived } = await setUp();
-    const http = new ServiceHttpService({ axiosRef: axios } as never);
+    const http = new ServiceHttpService(axios);
     const given = [undefined, 'application/json', 'application/json; charset=utf-8', 'application/jose'];
     for (const own of given) {
       const headers: Record<string, string> = own === undefined ? {} : { 'content-type': own };
@@ -260,7 +260,7 @@ describe('a body', () => {
     ['20,000 deep', () => deep(20_000)],
   ])('or params that are %s: an error, and nothing is sent', async (_, make) => {
     const { axios, arrived } = await setUp();
-    const http = new ServiceHttpService({ axiosRef: axios } as never);
+    const http = new ServiceHttpService(axios);
     const calls = [
       http.post('/a', make()),
       http.post('/a', { a: { toJSON: make } }),

@@ -13,7 +13,7 @@ import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { draws } from '../../helpers/in-soak.js';
 import { APP_TOKEN, BEARER, errorOf, failing, plantedIn, setUp } from './setup.js';
 
-const httpOf = (axiosRef: AxiosInstance) => new ServiceHttpService({ axiosRef } as never);
+const httpOf = (axios: AxiosInstance) => new ServiceHttpService(axios);
 const OURS = { authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
 
 describe('the call', () => {

@@ -220,6 +220,41 @@ describe('stubService', () => {
     expect(await ksaBanks().list()).toEqual(['Ksa']);
   });
 
+  describe("in a test that mocks a package for the application's own calls", () => {
+    /** Loads this package anew, after the mock, and starts the doubles. */
+    const startMocked = async (name: string, mock: () => object): Promise<unknown> => {
+      jest.resetModules();
+      jest.unstable_mockModule(name, mock);
+      const testing = await import('nestjs-service/testing');
+      const lib = await import('nestjs-service');
+      const nest = await import('@nestjs/testing');
+      const builder = nest.Test.createTestingModule({ imports: [lib.ServiceModule.forRoot()] });
+      testing.stubService(builder);
+      const started = await builder.compile();
+      open.push(started);
+      return started.get(lib.BanksService).list();
+    };
+
+    afterEach(() => {
+      for (const name of ['axios', '@nestjs/axios']) jest.unstable_unmockModule(name);
+      jest.resetModules();
+    });
+
+    it.each([
+      ['jest.mock(), whose classes set no fields', { Axios: jest.fn() }],
+      ['a factory that leaves classes out', { Axios: undefined }],
+    ])('says what to do in place of a mock of axios: %s', async (_, mocked) => {
+      const real = await import('axios');
+      const start = startMocked('axios', () => ({ ...real, default: jest.fn(), ...mocked }));
+      await expect(start).rejects.toThrow(/jest\.mock\('axios'\).*use jest\.spyOn\(axios, 'get'\)/);
+    });
+
+    it('answers without @nestjs/axios', async () => {
+      const mock = () => ({ HttpModule: jest.fn(), HttpService: jest.fn() });
+      expect(await startMocked('@nestjs/axios', mock)).toHaveLength(2);
+    });
+  });
+
   describe('by route', () => {
     const asked: unknown[] = [];
     const routes = {
