@@ -21,6 +21,19 @@ export function certificateVerdict(answer: ExchangeResponse): 'refused' | 'perha
   return status === 400 ? undefined : 'perhaps';
 }
 
+/**
+ * Whether Apache refused because it asks for the client certificate in a Location, after it has read the request. Over TLS 1.3
+ * that needs post-handshake authentication (RFC 8446, 4.6.2), which Node does not offer.
+ */
+export function asksTooLate(answer: ExchangeResponse): boolean {
+  return certificateVerdict(answer) === 'perhaps' && /Post-Handshake Auth/i.test(beginning(answer));
+}
+
+export const ASKS_TOO_LATE =
+  'asks for the client certificate after the request, which Node does not answer over TLS 1.3';
+export const ASK_EARLIER =
+  'Nothing is wrong with the certificate. Ask who runs the server at {address}: Apache asks so late if SSLVerifyClient is in a Location or Directory. It has to ask in the handshake (SSLVerifyClient for the whole virtual host).';
+
 function beginning({ body }: Pick<ExchangeResponse, 'body'>): string {
   return body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
 }

@@ -3,6 +3,8 @@ import { type ConnectionErrorKind } from '../errors/index.js';
 export interface Classified {
   kind: ConnectionErrorKind;
   reason?: string;
+  /** OpenSSL's words for why it refused the server's certificate: Node has no code for some causes, only UNSPECIFIED. */
+  words?: string;
   /** The number of the TLS alert with which the server ended the connection. */
   alert?: number;
   /** The alert is about our client certificate: the server refused it, or missed it. */
@@ -63,7 +65,10 @@ export function mayBeCertificate({ alert = 0 }: Pick<Classified, 'alert'>): bool
   return HANDSHAKE_ALERTS.has(alert) || alert === INTERNAL_ERROR;
 }
 
-/** Sorts an error of Node, OpenSSL or the system into one of our kinds. Keeps only its code, never its text. */
+/**
+ * Sorts an error of Node, OpenSSL or the system into one of our kinds. Keeps its code, and of its text only what OpenSSL says of
+ * the server's certificate, from a list of its own.
+ */
 export function classify(error: unknown): Classified {
   const { code, message } = describe(error);
   // From Node 22.20 on, the code of some alerts has OpenSSL's slash in it: ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE.
@@ -72,7 +77,8 @@ export function classify(error: unknown): Classified {
   const alert = Number(/SSL alert number (\d+)/.exec(message)?.[1] ?? named) || undefined;
   // A proxy's complaint about a certificate is not about the one that we show to the service.
   const certificateRefused = CERTIFICATE_ALERTS.has(alert ?? 0) && !code?.startsWith('ERR_PROXY_');
-  return { kind: kindOf(code, message), reason, alert, certificateRefused };
+  const words = code === 'UNSPECIFIED' ? /^[\w ,/()'-]{3,80}$/.exec(message)?.[0] : undefined;
+  return { kind: kindOf(code, message), reason, words, alert, certificateRefused };
 }
 
 /**

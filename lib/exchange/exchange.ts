@@ -213,8 +213,8 @@ class RunningExchange {
   };
 
   #fail(fault: Partial<Classified> & Pick<ExchangeFaultDetails, 'kind' | 'limitMs'>): void {
-    const { kind, reason, limitMs } = fault;
-    const details = { kind, reason, limitMs, ...this.#progress.at(fault) };
+    const { kind, reason, words, limitMs } = fault;
+    const details = { kind, reason, words, limitMs, ...this.#progress.at(fault) };
     this.#settle(() => this.#reject(new ExchangeFault(details)));
     this.#outgoing?.destroy();
   }

@@ -77,6 +77,8 @@ export class ExchangeFault extends Error {
   readonly phase!: ExchangePhase;
   /** System, Node or OpenSSL code. */
   readonly reason?: string;
+  /** OpenSSL's words if the reason is UNSPECIFIED. */
+  readonly words?: string;
   /** The time limit that was exceeded, in milliseconds. */
   readonly limitMs?: number;
   /** The addresses that were tried, with their ports, if the name has several. */

@@ -162,9 +162,19 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
       hint: `Put the host name that the service's documentation gives into {address}. ${OTHER_SERVER}`,
     },
     {
-      reason: /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_SIGNATURE|CERT_UNTRUSTED|INVALID_CA)/,
+      reason: /^CERT_SIGNATURE_FAILURE$/,
+      what: "the server's certificate is not signed by what it is verified against: {trust}. An authority there has the same name, but another key{shown}{reason}.",
+      hint: `If {tls.chain} has two certificates of that name, leave only the one that the developer portal has now. It may also be the chain of another environment. Check {address} too. ${OTHER_SERVER}`,
+    },
+    {
+      reason: /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_UNTRUSTED|INVALID_CA)/,
       what: "the server's certificate is not signed by what it is verified against: {trust}{shown}{reason}.",
       hint: `Download the whole chain of this environment from the developer portal (authentication section, "certificate chain"), and put it into {tls.chain}. Check {address} too. ${OTHER_SERVER}`,
+    },
+    {
+      reason: /^(CERT_|CRL_|INVALID_|PATH_LENGTH|HOSTNAME_|ERROR_IN_CERT|UNSPECIFIED)/,
+      what: "the server's certificate was refused{words}{shown}{reason}.",
+      hint: `Check {address}. A proxy that opens TLS may show such a certificate in the service's place: it has to leave {host} alone. Otherwise only the service's operator can replace the certificate: tell them.{doctor}`,
     },
     { what: 'the TLS connection failed', hint: TELL },
   ],
@@ -247,7 +257,7 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
 /** Explains a fault: message, and what to do. */
 export function explainFault(where: string, fault: ExplainedFault, place: FaultPlace): Explanation {
   const { url, http, server, hasChain } = place;
-  const { kind, phase, reason = '', limitMs, addresses, shown } = fault;
+  const { kind, phase, reason = '', words, limitMs, addresses, shown } = fault;
   const isFitting = (row: Row): boolean =>
     (row.reason?.test(reason) ?? true) && (row.if?.(fault, place) ?? true);
   const { what, hint } = ROWS[kind].find(isFitting) ?? ROWS.network[1];
@@ -266,6 +276,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       port: url.port || (url.protocol === 'https:' ? '443' : '80'),
       tried: addresses?.length ? `; its addresses, tried one after the other: ${addresses.join(', ')}` : '',
       shown,
+      words: words && `: ${words}`,
       // It has seen them.
       doctor: shown === undefined ? DOCTOR : undefined,
       trust: [...roots, hasChain ? "tls.chain, the service's public chain" : []].flat().join(' and '),

@@ -1,6 +1,12 @@
 import { collectionAtEnd } from '../config/resources.js';
 import { explain, type Explanation } from '../errors/index.js';
-import { certificateVerdict, isPage } from '../exchange/certificate-refusal.js';
+import {
+  ASK_EARLIER,
+  ASKS_TOO_LATE,
+  asksTooLate,
+  certificateVerdict,
+  isPage,
+} from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { ofIssuer } from '../tls/certificate-error.js';
 import { describeCertificate } from '../tls/certificate-summary.js';
@@ -73,6 +79,11 @@ const ROWS: readonly Row[] = [
     if: (answer) => certificateVerdict(answer) === 'refused',
     what: ': a proxy before the service misses or rejects the client certificate',
     hint: 'The proxy looks at the client certificate: {certificate}',
+  },
+  {
+    if: asksTooLate,
+    what: `: the server ${ASKS_TOO_LATE}`,
+    hint: ASK_EARLIER,
   },
   {
     if: (answer) => certificateVerdict(answer) === 'perhaps',

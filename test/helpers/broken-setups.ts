@@ -5,7 +5,7 @@ import {
   type SimulatorModeOptions,
   type SimulatorOptions,
 } from 'nestjs-service/testing';
-import { createAuthority } from './certificates.js';
+import { createAuthority, issue, UNKNOWN_CRITICAL } from './certificates.js';
 import { deadPort, httpServer, rawServer } from './loopback.js';
 import { startSimulator } from './simulators.js';
 import { mtlsServer } from './mtls-server.js';
@@ -240,6 +240,41 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
       const server = await mtlsServer(authority, { demandCertificate: false, cert, ca: undefined });
       later(server.close);
       const SERVICE_TLS_CHAIN = oneLine(authority.root.certificate);
+      return { SERVICE_SANDBOX_URL: server.url, SERVICE_TLS_CHAIN };
+    },
+  },
+  'a server certificate that OpenSSL refuses, for a reason without a code in Node': {
+    cause: 'api.connection',
+    words:
+      /server's certificate was refused: unhandled critical extension\. The server shows "CN=api", issued by /,
+    wordsAtStart:
+      /certificate was refused: unhandled critical extension \(UNSPECIFIED\).*only the service's operator can/,
+    mode: APP_TOKEN,
+    break: async (_, { later }) => {
+      const authority = await createAuthority();
+      const names = ['127.0.0.1'];
+      const odd = await issue('api', { issuer: authority.root, names, extension: UNKNOWN_CRITICAL });
+      const server = await mtlsServer(authority, {
+        demandCertificate: false,
+        cert: odd.certificate,
+        key: odd.key,
+      });
+      later(server.close);
+      const SERVICE_TLS_CHAIN = oneLine(authority.root.certificate);
+      return { SERVICE_SANDBOX_URL: server.url, SERVICE_TLS_CHAIN };
+    },
+  },
+  'two authorities of one name in the chain, the wrong one first': {
+    cause: 'api.connection',
+    words:
+      /An authority there has the same name, but another key\. The server shows "CN=localhost", issued by "CN=Service Intermediate"/,
+    wordsAtStart: /same name, but another key \(CERT_SIGNATURE_FAILURE\).*has two certificates of that name/,
+    mode: APP_TOKEN,
+    break: async (_, { later }) => {
+      const [authority, before] = await Promise.all([createAuthority(), createAuthority()]);
+      const server = await mtlsServer(authority, { demandCertificate: false });
+      later(server.close);
+      const SERVICE_TLS_CHAIN = oneLine(before.chain + authority.chain);
       return { SERVICE_SANDBOX_URL: server.url, SERVICE_TLS_CHAIN };
     },
   },

@@ -26,7 +26,12 @@ export interface IssueOptions {
   names?: string[];
   /** Of the key pair; signs too where there is no issuer. Default: ECDSA with P-256. */
   algorithm?: webcrypto.RsaHashedKeyGenParams;
+  /** Beside the usual ones. */
+  extension?: x509.Extension;
 }
+
+/** Marked as critical, and known to nobody: who verifies the certificate has to refuse it (RFC 5280, 4.2). */
+export const UNKNOWN_CRITICAL = new x509.Extension('1.2.3.4.5', true, new Uint8Array([5, 0]));
 
 /** Issues a certificate with a key of its own; without an issuer it signs itself. The subject may be empty, or a whole name. */
 export async function issue(commonName: string, options: IssueOptions = {}): Promise<Issued> {
@@ -35,6 +40,7 @@ export async function issue(commonName: string, options: IssueOptions = {}): Pro
   const extensions: x509.Extension[] = [
     new x509.BasicConstraintsExtension(options.ca ?? false, undefined, true),
   ];
+  if (options.extension) extensions.push(options.extension);
   if (options.names) {
     const names = options.names.map((value) => ({
       type: /^[\d.]+$/.test(value) ? ('ip' as const) : ('dns' as const),

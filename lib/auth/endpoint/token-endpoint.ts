@@ -2,7 +2,7 @@ import { type Agent } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { type ServiceTokenError } from '../../errors/index.js';
-import { certificateRefusal, isPage } from '../../exchange/certificate-refusal.js';
+import { asksTooLate, certificateRefusal, isPage } from '../../exchange/certificate-refusal.js';
 import { type Exchange, type ExchangeResponse, isSuccess, outcomeOf } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
@@ -197,6 +197,15 @@ export class TokenEndpoint implements TokenSource {
     }
     const seconds = parseRetryAfter(headers, clock.now());
     const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
-    throw tokenRefusal({ status, json, isPage: page, scope, retryAfter, secrets, place });
+    throw tokenRefusal({
+      status,
+      json,
+      isPage: page,
+      asksTooLate: asksTooLate(response),
+      scope,
+      retryAfter,
+      secrets,
+      place,
+    });
   }
 }

@@ -9,6 +9,7 @@ import {
   ServiceTokenError,
   type TokenErrorCode,
 } from '../../errors/index.js';
+import { ASK_EARLIER, ASKS_TOO_LATE } from '../../exchange/certificate-refusal.js';
 import { type ExplainedFault, explainFault, type FaultPlace } from '../../exchange/explain-fault.js';
 import { isJsonObject } from '../../exchange/decode.js';
 
@@ -39,6 +40,8 @@ interface RefusedAnswer {
   json: unknown;
   /** The body was a page (HTML). */
   isPage?: boolean;
+  /** The page is Apache's, which asks for the client certificate after the request. */
+  asksTooLate?: boolean;
   scope: string;
   /** Seconds, from the Retry-After. */
   retryAfter?: number;
@@ -79,7 +82,11 @@ export function isVerdict(error: unknown): error is ServiceTokenError {
   return error instanceof ServiceTokenError && VERDICTS.has(error.error);
 }
 
-function judge({ status, isPage }: RefusedAnswer, error: string | undefined): [TokenErrorCode, Row] {
+function judge(
+  { status, isPage, asksTooLate }: RefusedAnswer,
+  error: string | undefined,
+): [TokenErrorCode, Row] {
+  if (asksTooLate) return ['token_unavailable', TOO_LATE];
   if (VERDICTS.has(error)) return ['token_refused', CREDENTIALS];
   if (status === 429) return ['token_rate_limited', RATE_LIMITED];
   if (isPage && status < 300) return ['invalid_token_response', NOT_OAUTH];
@@ -97,6 +104,10 @@ interface Row extends Remedy {
 const NOT_OAUTH: Row = {
   message: 'What answers is not the token endpoint, or stands before it ({said}).',
   hint: 'Check {address} and {api}: are they swapped? {address} is without /oauth2/token. If they are right, a proxy, firewall or login page answers: ask who runs it. One that asks for the client certificate gets it with {oauth.mtls}. If it is not that, check {oauth.clientId} and {oauth.clientSecret}.',
+};
+const TOO_LATE: Row = {
+  message: `What stands before the token endpoint ${ASKS_TOO_LATE} ({said}).`,
+  hint: ASK_EARLIER,
 };
 const RATE_LIMITED: Row = {
   message: 'The token endpoint was asked too often ({said}).',

@@ -25,6 +25,8 @@ export interface HandshakeFacts {
   version?: string;
   /** The reason of OpenSSL or of Node's check of the host name; undefined if the server is who it should be. */
   notVerified?: string;
+  /** OpenSSL's words for it, where Node has no code. */
+  words?: string;
   /** The server's certificate and those that issued it, as far as they are known. */
   certificates: X509Certificate[];
   /** Undefined if there was no handshake. */
@@ -36,10 +38,23 @@ export interface HandshakeFacts {
  *
  * @param secureContext our certificate and trust anchors
  */
-export function shakeHands(
+export async function shakeHands(
+  to: Pick<Place, 'host' | 'port' | 'proxy'>,
+  secureContext: SecureContext,
+  timeoutMs: number,
+): Promise<HandshakeFacts> {
+  const facts = await connectOnce(to, secureContext, timeoutMs, false);
+  if (facts.notVerified !== 'UNSPECIFIED') return facts;
+  // Only the error of a connection that Node itself refuses has OpenSSL's words.
+  const { fault } = await connectOnce(to, secureContext, timeoutMs, true);
+  return { ...facts, words: fault?.words };
+}
+
+function connectOnce(
   { host, port, proxy }: Pick<Place, 'host' | 'port' | 'proxy'>,
   secureContext: SecureContext,
   timeoutMs: number,
+  rejectUnauthorized: boolean,
 ): Promise<HandshakeFacts> {
   return new Promise((resolve) => {
     const facts: HandshakeFacts = { established: false, certificates: [] };
@@ -51,7 +66,7 @@ export function shakeHands(
       servername: isIP(host) ? '' : host,
       secureContext,
       // What it is refused for has to be seen; and nothing is sent.
-      rejectUnauthorized: false,
+      rejectUnauthorized,
     });
     let verdict: NodeJS.Timeout | undefined;
     const end = (fault?: Classified): void => {

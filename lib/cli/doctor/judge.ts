@@ -21,7 +21,7 @@ export function judgeServer(
   chain: readonly X509Certificate[],
   now: number,
 ): Finding {
-  const { established, fault, certificates, version, notVerified } = facts;
+  const { established, fault, certificates, version, notVerified, words } = facts;
   if (!established && isAboutCertificate(facts))
     return skipped('The server ended the handshake before its own certificate could be judged.');
   if (!established) return explained(place, { kind: 'tls', ...fault, phase: 'connecting' });
@@ -35,7 +35,7 @@ export function judgeServer(
   }
   // A server may send more than what it is verified by, for example an old root that is there for old clients only.
   const dated = [EXPIRED, EARLY].includes(notVerified) ? certificates : [leaf];
-  const found = (reason: string, shown: string) => explained(place, { kind: 'tls', reason, shown });
+  const found = (reason: string, shown: string) => explained(place, { kind: 'tls', reason, words, shown });
   const ended = dated.find(({ validTo }) => Date.parse(validTo) <= now);
   if (ended) return found(EXPIRED, `: ${nameOf(ended)} ended on ${formatDate(ended.validTo)}`);
   const early = dated.find(({ validFrom }) => Date.parse(validFrom) > now);
@@ -43,17 +43,23 @@ export function judgeServer(
   if (notVerified === 'ERR_TLS_CERT_ALTNAME_INVALID') return found(notVerified, `: it is for ${names(leaf)}`);
   return found(
     notVerified,
-    `. The server shows ${nameOf(leaf)}, issued by ${issuer(leaf)}${describeChain(certificates, chain)}`,
+    `. The server shows ${nameOf(leaf)}, issued by ${issuer(leaf)}${describeChain(certificates, chain, notVerified)}`,
   );
 }
 
-function describeChain(shown: readonly X509Certificate[], chain: readonly X509Certificate[]): string {
+function describeChain(
+  shown: readonly X509Certificate[],
+  chain: readonly X509Certificate[],
+  notVerified: string,
+): string {
   if (chain.length === 0) return '';
   // As the chain of the sandbox has it in production.
   const isNamesake = shown.some(
     (each) => chain.some(({ subject }) => subject === each.issuer) && !chain.some((by) => isSigned(each, by)),
   );
-  return `; the chain holds ${chain.map(nameOf).join(', ')}${isNamesake ? ': the same name, but another key' : ''}`;
+  // The message says so itself.
+  const isSaid = notVerified === 'CERT_SIGNATURE_FAILURE';
+  return `; the chain holds ${chain.map(nameOf).join(', ')}${isNamesake && !isSaid ? ': the same name, but another key' : ''}`;
 }
 
 function isSigned(certificate: X509Certificate, by: X509Certificate): boolean {

@@ -876,6 +876,14 @@ describe('a proxy before the endpoint that answers with a page', () => {
     expect(server.arrived).toHaveLength(1);
   });
 
+  it('403 of Apache, which asks for the certificate after the request: names that cause', async () => {
+    const body = '<h1>Forbidden</h1>Reason: Cannot perform Post-Handshake Authentication.';
+    const { request } = await setUp({ answer: () => ({ ...denied, body }) });
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'token_unavailable', options: ['urls.authUrl'] });
+    expect(said(error)).toMatch(/asks for the client certificate after the request.*SSLVerifyClient/);
+  });
+
   it.each([
     ['403 that does not say why', denied],
     ['400 that asks for a certificate, and none is offered', named],

@@ -390,6 +390,18 @@ describe('classify', () => {
     });
   });
 
+  it.each([
+    ['permitted subtree violation', true],
+    ['CA signature digest algorithm too weak', true],
+    ["Issuer's name, (or) key/id", true],
+    ['<b>evil</b>', false],
+    ['a: b', false],
+    ['x'.repeat(81), false],
+  ])("keeps OpenSSL's words of UNSPECIFIED only if they are plain: %s", (message, isKept) => {
+    expect(classify(coded('UNSPECIFIED', message)).words).toBe(isKept ? message : undefined);
+    expect(classify(coded('CERT_REVOKED', message)).words).toBeUndefined();
+  });
+
   // What Node 20 and Node 22.20 (OpenSSL 3.5) make of alert 40.
   it.each(['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', 'ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE'])(
     '%s has no slash in its reason, and is alert 40',

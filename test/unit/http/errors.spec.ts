@@ -26,6 +26,9 @@ import { clientOf } from './setup.js';
 const certificate = { subject: 'CN=app', fingerprint256: 'AA:BB' } as CertificateSummary;
 const PAGE = '<html>No required SSL certificate was sent</html>';
 const FORBIDDEN = '<html>Forbidden</html>';
+/** Of Apache 2.4 over TLS 1.3, with SSLVerifyClient in a Location. */
+const TOO_LATE =
+  "<html><h1>Forbidden</h1><p>You don't have permission to access this resource.Reason: Cannot perform Post-Handshake Authentication.<br /></p></html>";
 
 describe('an answer that is no success', () => {
   const answer = (status: number, body: string) => ({
@@ -85,6 +88,13 @@ describe('an answer that is no success', () => {
     const said = explained(status, body, { authentication, addresses });
     expect(said.hint).toMatch(/check what the sidecar at urls\.baseUrl shows/);
     expect(JSON.stringify(said)).not.toContain('tls.');
+  });
+
+  it('names the cause of a page of Apache that asks for the certificate after the request', () => {
+    const said = explained(403, TOO_LATE);
+    expect(said.message).toMatch(/asks for the client certificate after the request/);
+    expect(said.hint).toMatch(/SSLVerifyClient is in a Location.*in the handshake/);
+    expect(said.options).toEqual(['urls.baseUrl']);
   });
 
   it('names the issuer of the last certificate that we send, if a proxy refused it', () => {
@@ -185,8 +195,14 @@ describe('a call without a whole answer', () => {
     [tls('CERT_HAS_EXPIRED'), CLOCK, /Compare this machine's clock/],
     [tls('CERT_NOT_YET_VALID'), CLOCK, /Compare this machine's clock/],
     [tls('UNABLE_TO_GET_ISSUER_CERT_LOCALLY'), /: Node's public roots \(/, /whole chain/, 'tls.chain'],
-    [tls('CERT_SIGNATURE_FAILURE'), /not signed by what it is verified against/, /tls\.chain/, 'tls.chain'],
-    [tls('CERT_REVOKED'), /TLS connection failed/, /operator/, BASE],
+    [tls('CERT_SIGNATURE_FAILURE'), /same name, but another key/, /tls\.chain has two/, 'tls.chain'],
+    [tls('CERT_REVOKED'), /server's certificate was refused \(CERT_REVOKED\)/, /operator/, BASE],
+    [
+      { ...tls('UNSPECIFIED'), words: 'permitted subtree violation' },
+      /server's certificate was refused: permitted subtree violation \(/,
+      /operator/,
+      BASE,
+    ],
     [tls('X_ALERT_HANDSHAKE_FAILURE'), /It may demand a client certificate/, /Check tls/, 'tls.certificate'],
     [early('X_ALERT_HANDSHAKE_FAILURE'), /no cipher in common with this client/, /operator/, BASE],
     [
