@@ -1,6 +1,7 @@
 import { type DescribeOption } from '../errors/index.js';
 import { type ServiceIo } from '../exchange/io.js';
 import { type Secret } from '../config/secret.js';
+import { type Moment } from '../time/clock.js';
 
 /** A token for the host (docs/service.md#tokens). Printing this plain object prints the token: do not log it. */
 export interface AccessToken {
@@ -60,8 +61,8 @@ export interface TokenGrant {
   expiresIn: number;
   /** Its age in milliseconds, if it comes from a shared store. Default 0. */
   ageMs?: number;
-  /** Monotonic milliseconds at which it was requested, or had the age `ageMs`. */
-  requestedAt?: number;
+  /** When it was requested, or had the age `ageMs`. */
+  requestedAt?: Moment;
   /** Set by the endpoint. Secret and certificate may have changed during the request. */
   requestedWith?: TokenCredentials;
 }

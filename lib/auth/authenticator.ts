@@ -1,6 +1,7 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { ServiceTokenError } from '../errors/index.js';
-import { type AccessToken, type WaitOptions } from './access-token.js';
+import { type WaitOptions } from './access-token.js';
+import { type CachedToken } from './cache/cached-token.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { API_SCOPE } from './scope.js';
 
@@ -17,7 +18,7 @@ export class Authenticator {
   /** Empty if no app token is set. */
   readonly #appToken: Credentials;
   /** The credentials of the last token, which calls use for minutes. */
-  #last: { token: AccessToken; credentials: Credentials } | undefined;
+  #last: { token: CachedToken; credentials: Credentials } | undefined;
 
   /** @param tokens absent if no OAuth credentials are configured */
   constructor(options: ResolvedOptions, tokens: TokenCache | undefined) {
@@ -45,6 +46,12 @@ export class Authenticator {
     return this.use() ?? this.#withBearer(await this.token(API_SCOPE, wait));
   }
 
+  /** Whether these, which were taken just now, can still be sent. Their token may have ended, or been renewed. */
+  areAlive(credentials: Credentials): boolean {
+    if (credentials.Authorization === undefined) return true;
+    return this.#last?.credentials === credentials && this.#last.token.isAlive;
+  }
+
   /**
    * For a call that was answered 401: credentials with another token.
    * @param refused the call's `Authorization` header
@@ -65,12 +72,12 @@ export class Authenticator {
    * @throws ServiceTokenError (`oauth_not_configured` without OAuth credentials), ServiceConnectionError;
    * `signal.reason` if the caller aborts
    */
-  async token(scope: string, wait?: WaitOptions): Promise<AccessToken> {
+  async token(scope: string, wait?: WaitOptions): Promise<CachedToken> {
     if (!this.#tokens) throw notConfigured(this.#options, scope);
     return this.#tokens.get(scope, wait);
   }
 
-  #withBearer(token: AccessToken): Credentials {
+  #withBearer(token: CachedToken): Credentials {
     if (this.#last?.token !== token) {
       const beside = this.#options.sendAppTokenWithBearer ? this.#appToken : {};
       const credentials = Object.freeze({ ...beside, Authorization: BEARER + token.accessToken });

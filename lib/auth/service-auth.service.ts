@@ -139,6 +139,7 @@ export class ServiceAuthService {
   /** A copy: the host may change it, and the next caller gets the cached object. */
   async #copyOf(scope: string, options?: TokenOptions): Promise<AccessToken> {
     const token = await this.#counted(options, (wait) => this.#authenticator.token(scope, wait));
-    return { ...token, expiresAt: new Date(token.expiresAt) };
+    const { accessToken, tokenType, expiresAt } = token;
+    return { accessToken, tokenType, scope, expiresAt: new Date(expiresAt) };
   }
 }

@@ -109,6 +109,8 @@ export class CallRunner {
     try {
       if (!isRepeatable(call)) await untilRead();
       else if (!isAlone) await nextTurn();
+      // The process may have been suspended meanwhile, for longer than the token lives.
+      if (!this.#authenticator.areAlive(credentials) && call.leftMs > 0) return await this.#attempt(call);
       return await outcomeOf(() => this.#exchange(call));
     } finally {
       this.#running -= 1;

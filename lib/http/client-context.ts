@@ -13,7 +13,7 @@ export interface ClientContext {
 }
 
 /** The source of calls' credentials. */
-export type CallAuthenticator = Pick<Authenticator, 'use' | 'get' | 'replace'>;
+export type CallAuthenticator = Pick<Authenticator, 'use' | 'get' | 'replace' | 'areAlive'>;
 
 /** What errors need to know of a client. */
 export type ErrorClient = Pick<ClientContext, 'options'> & {

@@ -19,6 +19,25 @@ export interface Clock {
   watch(callback: () => void, delayMs: number): () => void;
 }
 
+/** A moment, by both clocks. */
+export interface Moment {
+  wall: number;
+  monotonic: number;
+}
+
+/** The moment so many milliseconds ago. */
+export function momentOf(clock: Clock, agoMs = 0): Moment {
+  return { wall: clock.now() - agoMs, monotonic: clock.monotonic() - agoMs };
+}
+
+/**
+ * Milliseconds since then, by the clock that says more. The wall clock may have been set back meanwhile, and the monotonic
+ * clock stands still while a virtual machine is suspended.
+ */
+export function elapsedMs(clock: Clock, since: Moment): number {
+  return Math.max(clock.now() - since.wall, clock.monotonic() - since.monotonic);
+}
+
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** A delay that setTimeout accepts. With a longer one it would call back at once. */

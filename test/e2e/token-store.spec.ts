@@ -4,6 +4,7 @@ import { Cluster, Redis } from 'ioredis';
 import { LinkSdkService, type ServiceModuleOptions } from 'nestjs-service';
 import { RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/redis';
 import { type ServiceSimulator } from 'nestjs-service/testing';
+import { startFleet } from '../helpers/fleet.js';
 import { partOf } from '../helpers/in-soak.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { startClusterNode } from '../helpers/redis-topologies.js';
@@ -134,6 +135,33 @@ describe('tokens shared over Redis', () => {
       await fourth.banks.list();
       await (await start({}, clients[0])).banks.list();
       expect(simulator.tokenRequests).toHaveLength(5);
+    },
+  );
+
+  redisIt(
+    'a process that is suspended for longer than its tokens live hands out none of them, and sends none',
+    async () => {
+      const lifetime = simulator.tokenLifetime;
+      const [one] = startFleet(1, simulator, redis.url);
+      try {
+        simulator.tokenLifetime = 2;
+        await one.order('start');
+        simulator.fail({ face: 'token', fault: { delayMs: 1_000 }, times: 2 });
+        // It fails if its token has ended.
+        const waiting = [one.order('customer', { customer: 'c-1' }), one.order('call')];
+        await until(() => simulator.tokenRequests.length === 2);
+        one.suspend();
+        await until(() => simulator.tokenRequests.every(({ status }) => status === 200));
+        const end = Date.now() + 2_100;
+        await until(() => Date.now() > end);
+        one.resume();
+        await Promise.all(waiting);
+        expect(simulator.apiRequests.map(({ status }) => status)).toEqual([200]);
+        expect(simulator.tokenRequests).toHaveLength(4);
+      } finally {
+        simulator.tokenLifetime = lifetime;
+        await one.kill();
+      }
     },
   );
 

@@ -65,6 +65,15 @@ export class FleetProcess {
     return (await answer) as T;
   }
 
+  /** Suspends it, as a debugger, a virtual machine or a serverless platform does. */
+  suspend(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child.kill('SIGCONT');
+  }
+
   /** As a crash. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');

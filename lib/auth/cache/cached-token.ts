@@ -1,4 +1,4 @@
-import { type Clock } from '../../time/clock.js';
+import { type Clock, elapsedMs, type Moment, momentOf } from '../../time/clock.js';
 import { type AccessToken, expiryMargin, LIFELESS_MS, type TokenGrant } from '../access-token.js';
 
 const REFRESH_AT = 0.75;
@@ -11,26 +11,28 @@ const JITTER_FROM_STORE = 0.1;
  * A token with its times. For example, one of 3,600 s is handed out for 3,570 s, and renewed from 2,677.5 s on (75 %, less
  * a jitter). A token of 1 s is handed out for 0.5 s.
  */
-export class CachedToken {
-  readonly token: AccessToken;
-  /** When it was issued, in milliseconds of both clocks, as the wall clock may jump. */
-  readonly issued: { wall: number; monotonic: number };
+export class CachedToken implements AccessToken {
+  readonly accessToken: string;
+  readonly tokenType = 'bearer';
+  readonly scope: string;
+  readonly expiresAt: Date;
+  readonly issued: Moment;
   /** The age, in milliseconds, from which on it is not handed out any more. */
   readonly usableMs: number;
   /** The age from which on it is renewed. */
   readonly refreshAfterMs: number;
+  readonly #lifetimeMs: number;
+  readonly #clock: Clock;
 
   /**
    * @param random in [0, 1)
    * @param reserveMs time that it must have left when it is handed out; at most half of the lifetime counts
    */
   constructor(grant: TokenGrant, clock: Clock, random: number, reserveMs: number) {
-    const { accessToken, scope, ageMs, expiresIn, requestedAt = clock.monotonic() } = grant;
+    const { accessToken, scope, ageMs, expiresIn, requestedAt = momentOf(clock) } = grant;
     const hasLife = expiresIn > 0;
     const lifetimeMs = hasLife ? expiresIn * 1000 : LIFELESS_MS;
-    const monotonic = hasLife ? requestedAt - (ageMs ?? 0) : clock.monotonic();
-    // By the monotonic clock, because the wall clock may have jumped while the request was under way.
-    this.issued = { monotonic, wall: clock.now() - (clock.monotonic() - monotonic) };
+    this.issued = momentOf(clock, hasLife ? (ageMs ?? 0) + elapsedMs(clock, requestedAt) : 0);
     const marginMs = Math.max(expiryMargin(lifetimeMs), Math.min(reserveMs, lifetimeMs / 2));
     this.usableMs = hasLife ? lifetimeMs - marginMs : lifetimeMs;
     // So that processes that started together do not renew together.
@@ -39,12 +41,24 @@ export class CachedToken {
         ? this.usableMs * JITTER_FROM_STORE
         : -Math.min(MAX_JITTER_MS, this.usableMs * JITTER);
     this.refreshAfterMs = hasLife ? this.usableMs * REFRESH_AT + random * jitterMs : Infinity;
-    const expiresAt = new Date(this.issued.wall + lifetimeMs);
-    this.token = Object.freeze({ accessToken, tokenType: 'bearer', scope, expiresAt });
+    this.accessToken = accessToken;
+    this.scope = scope;
+    this.expiresAt = new Date(this.issued.wall + lifetimeMs);
+    this.#lifetimeMs = lifetimeMs;
+    this.#clock = clock;
   }
 
-  /** By the clock that says more: neither a wall clock set back nor a machine that slept may lengthen a life. */
-  ageMs(clock: Clock): number {
-    return Math.max(clock.now() - this.issued.wall, clock.monotonic() - this.issued.monotonic);
+  get ageMs(): number {
+    return elapsedMs(this.#clock, this.issued);
+  }
+
+  /** Whether it may still be sent, though perhaps not for long. */
+  get isAlive(): boolean {
+    return this.ageMs < this.#lifetimeMs;
+  }
+
+  /** Whether it has enough time left to be handed out to the next caller too, in so many milliseconds. */
+  isUsable(inMs = 0): boolean {
+    return this.ageMs + inMs < this.usableMs;
   }
 }

@@ -1,16 +1,16 @@
 import { type TokenRefresh } from '../../config/oauth.options.js';
 import { copyOf, describeError, ServiceConnectionError, ServiceError } from '../../errors/index.js';
 import { retryDelay } from '../../time/back-off.js';
+import { momentOf } from '../../time/clock.js';
 import { sleep, within } from '../../time/timers.js';
 import {
-  type AccessToken,
   type TokenGrant,
   type TokenIo,
   type TokenSource,
   type TokenStatus,
   type WaitOptions,
 } from '../access-token.js';
-import { isTransient, NO_SECRET, tooLate, unanswered } from '../endpoint/token-errors.js';
+import { expiredOnArrival, isTransient, NO_SECRET, tooLate, unanswered } from '../endpoint/token-errors.js';
 import { CachedToken } from './cached-token.js';
 import { ForcedRefreshLimit, type Lane, renewalDelay, type RetryAfterGate } from './request-limits.js';
 
@@ -55,6 +55,8 @@ interface Request {
   leftMs: number;
   /** Another client certificate came into use: its token goes to those who wait, and is not kept. */
   isOutdated: boolean;
+  /** A token that had too little time left to be kept. */
+  short?: CachedToken;
   /** Why the attempt before had no secret: the error at the deadline, as the endpoint was not asked. */
   noSecret?: Error;
 }
@@ -89,28 +91,28 @@ export class ScopeToken {
    * The token if it can be handed out now. Begins its renewal if that is due. Still answers after {@link close}, for calls
    * that are under way.
    */
-  use(): AccessToken | undefined {
+  use(): CachedToken | undefined {
     const cached = this.#cached;
     if (!cached) return undefined;
-    const ageMs = cached.ageMs(this.#tools.io.clock);
-    if (ageMs >= cached.usableMs) return undefined;
-    if (ageMs >= cached.refreshAfterMs && this.#settings.refresh !== 'on-expiry') this.#renewInBackground();
-    return cached.token;
+    const { ageMs, refreshAfterMs, usableMs } = cached;
+    if (ageMs >= usableMs) return undefined;
+    if (ageMs >= refreshAfterMs && this.#settings.refresh !== 'on-expiry') this.#renewInBackground();
+    return cached;
   }
 
   /** The times of the valid token. Begins no request. */
   get status(): TokenStatus | undefined {
     const living = this.#living();
-    return living && { issuedAt: new Date(living.issued.wall), expiresAt: new Date(living.token.expiresAt) };
+    return living && { issuedAt: new Date(living.issued.wall), expiresAt: new Date(living.expiresAt) };
   }
 
   /**
    * The token; waits for one if necessary.
    * @throws ServiceTokenError, ServiceConnectionError; `signal.reason` if this caller aborts
    */
-  async get(wait: WaitOptions): Promise<AccessToken> {
+  async get(wait: WaitOptions): Promise<CachedToken> {
     this.#admit(wait);
-    return this.use() ?? (await this.#join(wait)).token;
+    return this.use() ?? (await this.#join(wait));
   }
 
   /**
@@ -118,20 +120,20 @@ export class ScopeToken {
    * @returns undefined if the limit on forced refreshes is reached (the current one stays then), or if the endpoint returns
    * the same token again
    */
-  async replace(refused: string, wait: WaitOptions): Promise<AccessToken | undefined> {
+  async replace(refused: string, wait: WaitOptions): Promise<CachedToken | undefined> {
     this.#admit(wait);
     const living = this.#living();
-    if (living && living.token.accessToken !== refused) return living.token;
+    if (living && living.accessToken !== refused) return living;
     if (!this.#request && !this.#forced.take(this.#tools.io.clock.monotonic())) return undefined;
     // Of many callers at once, the first one.
     if (living || this.#dropped !== refused) this.drop(refused);
-    const { token } = await this.#join(wait);
+    const token = await this.#join(wait);
     return token.accessToken === refused ? undefined : token;
   }
 
   /** Whether this is the current token, expired or not. */
   holds(accessToken: string): boolean {
-    return this.#cached?.token.accessToken === accessToken;
+    return this.#cached?.accessToken === accessToken;
   }
 
   /** Drops a token that does not work. */
@@ -155,7 +157,7 @@ export class ScopeToken {
     const { closed, io } = this.#tools;
     if (closed.aborted) return;
     const cached = this.#cached;
-    if (!cached || cached.ageMs(io.clock) >= cached.refreshAfterMs) this.#renewInBackground();
+    if (!cached || cached.ageMs >= cached.refreshAfterMs) this.#renewInBackground();
     const lookMs = cached ? Math.max(LOOK.least, cached.usableMs / 10) : LOOK.without;
     this.#cancelLook = io.clock.watch(() => this.schedule(), Math.min(LOOK.most, lookMs));
   }
@@ -173,7 +175,7 @@ export class ScopeToken {
   /** The current token, if it is still handed out after so many milliseconds. */
   #living(afterMs = 0): CachedToken | undefined {
     const cached = this.#cached;
-    return cached && cached.ageMs(this.#tools.io.clock) + afterMs < cached.usableMs ? cached : undefined;
+    return cached?.isUsable(afterMs) ? cached : undefined;
   }
 
   #renewInBackground(): void {
@@ -228,10 +230,15 @@ export class ScopeToken {
         try {
           const grant = await (lane ? lane.run(() => this.#ask(request)) : this.#ask(request));
           closed.throwIfAborted();
-          if (grant) return this.#arrived(request, grant);
+          const token = grant && this.#arrived(request, grant);
+          if (token) return token;
         } catch (error) {
           // The cache was closed: not a failure.
           closed.throwIfAborted();
+          if (request.short?.isAlive) {
+            this.#postpone();
+            return request.short;
+          }
           const pauseMs = retryDelay(attempt - 1, io.random());
           request.leftMs -= pauseMs;
           const isLast = attempt >= (request.for === 'callers' ? ATTEMPTS : 1) || request.callers === 0;
@@ -260,7 +267,7 @@ export class ScopeToken {
     const { lane } = this.#settings;
     const { for: forWhom, leftMs: timeoutMs, noSecret } = request;
     if (gate.remainingMs > 0 || (forWhom !== 'renewal' && request.callers === 0)) return undefined;
-    const requestedAt = clock.monotonic();
+    const requestedAt = momentOf(clock);
     const expired = (): Error => noSecret ?? unanswered(timeoutMs);
     try {
       const grant = await within({ clock, timeoutMs, signals: [closed], expired }, (signal) =>
@@ -280,17 +287,25 @@ export class ScopeToken {
       throw error;
     } finally {
       // A caller that joined a renewal in the background has not had its time yet.
-      if (forWhom !== 'renewal') request.leftMs -= clock.monotonic() - requestedAt;
+      if (forWhom !== 'renewal') request.leftMs -= clock.monotonic() - requestedAt.monotonic;
     }
   }
 
-  /** A token that is outdated, or has expired on its way, goes to the callers and is not kept. */
-  #arrived(request: Request, grant: TokenGrant): CachedToken {
-    const { gate, io } = this.#tools;
-    gate.succeeded();
+  /**
+   * A token that has expired on its way, because the process or its machine was suspended, counts as a failed attempt. For
+   * one that has too little time left to be kept, the endpoint is asked once more: undefined. If the next is no better, as of
+   * an endpoint that takes longer than its tokens are usable, it goes to those who wait, and is not kept.
+   */
+  #arrived(request: Request, grant: TokenGrant): CachedToken | undefined {
     const cached = this.#cachedToken(grant);
-    const isSame = this.holds(cached.token.accessToken);
-    const isKept = !request.isOutdated && cached.ageMs(io.clock) < cached.usableMs;
+    if (!cached.isAlive) throw expiredOnArrival(this.#scope);
+    this.#tools.gate.succeeded();
+    if (!cached.isUsable() && !request.short) {
+      request.short = cached;
+      return undefined;
+    }
+    const isSame = this.holds(cached.accessToken);
+    const isKept = !request.isOutdated && cached.isUsable();
     if (isKept) this.#cached = cached;
     // An endpoint that hands out the same token until it ends would be asked ever more often.
     if (!isKept || isSame) this.#postpone();
@@ -313,11 +328,11 @@ export class ScopeToken {
    */
   #accepts(grant: TokenGrant): boolean {
     const offered = this.#cachedToken(grant);
-    const { accessToken } = offered.token;
+    const { accessToken } = offered;
     const untilMs = this.#living() ? offered.refreshAfterMs : offered.usableMs;
     const newest = Math.max(this.#droppedIssuedAt, this.#cached?.issued.wall ?? -Infinity);
     const isOther = accessToken !== this.#dropped && !this.holds(accessToken);
-    return isOther && offered.issued.wall > newest && offered.ageMs(this.#tools.io.clock) < untilMs;
+    return isOther && offered.issued.wall > newest && offered.ageMs < untilMs;
   }
 
   /** Delays the next renewal, because a request brought no token to keep. */

@@ -2,14 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type TokenRefresh } from '../../config/oauth.options.js';
 import { ServiceConnectionError } from '../../errors/index.js';
 import { allowListeners } from '../../exchange/call-limits.js';
-import {
-  type AccessToken,
-  type TokenIo,
-  type TokenSource,
-  type TokenStatus,
-  type WaitOptions,
-} from '../access-token.js';
+import { type TokenIo, type TokenSource, type TokenStatus, type WaitOptions } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
+import { type CachedToken } from './cached-token.js';
 import { Lane, RetryAfterGate } from './request-limits.js';
 import { ScopeToken, type ScopeSettings, type ScopeTools } from './scope-token.js';
 
@@ -60,7 +55,7 @@ export class TokenCache {
   }
 
   /** As {@link ScopeToken.use}. The customer becomes the most recently used. */
-  use(scope: string): AccessToken | undefined {
+  use(scope: string): CachedToken | undefined {
     if (scope === API_SCOPE) return this.#api.use();
     return this.#customers.has(scope) ? this.#of(scope).use() : undefined;
   }
@@ -71,12 +66,12 @@ export class TokenCache {
   }
 
   /** As {@link ScopeToken.get}. */
-  async get(scope: string, wait: WaitOptions = {}): Promise<AccessToken> {
+  async get(scope: string, wait: WaitOptions = {}): Promise<CachedToken> {
     return this.#of(scope).get(wait);
   }
 
   /** As {@link ScopeToken.replace}. */
-  async replace(scope: string, refused: string, wait: WaitOptions = {}): Promise<AccessToken | undefined> {
+  async replace(scope: string, refused: string, wait: WaitOptions = {}): Promise<CachedToken | undefined> {
     return this.#of(scope).replace(refused, wait);
   }
 

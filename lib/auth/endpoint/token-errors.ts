@@ -140,6 +140,16 @@ export function isTransient(error: unknown): boolean {
   return error instanceof ServiceError && error.retryable && error.code !== 'connection_closed';
 }
 
+/** The error if a token ended before it could be used. */
+export function expiredOnArrival(scope: string): ServiceTokenError {
+  return new ServiceTokenError({
+    code: 'token_unavailable',
+    message: 'The token had expired when it arrived.',
+    hint: 'This process or its machine was suspended meanwhile, or its clock was set, or the token endpoint takes longer to answer than its tokens live.',
+    scope,
+  });
+}
+
 /** The error if there is no answer within the time of a request. */
 export function unanswered(timeoutMs: number): ServiceConnectionError {
   const message = `There was no answer of the token endpoint within ${Math.round(timeoutMs)} ms.`;

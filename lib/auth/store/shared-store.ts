@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
 import { ServiceConnectionError } from '../../errors/index.js';
+import { elapsedMs, momentOf } from '../../time/clock.js';
 import { sleep, untilAborted, within } from '../../time/timers.js';
 import {
   type TokenGrant,
@@ -120,14 +121,14 @@ export class SharedStore implements TokenSource {
       const found = lock === 'none' ? undefined : await this.#find(entry, context);
       signal.throwIfAborted();
       if (found) return found;
-      const begun = clock.monotonic();
+      const requestedAt = momentOf(clock);
       const grant = await this.#source.request(entry.scope, {
         ...context,
         timeoutMs: Math.max(timeoutMs - LAST_LOOK, timeoutMs / 2),
       });
-      written = this.#write(entry.scope, grant, clock.now() - (clock.monotonic() - begun));
+      written = this.#write(entry.scope, grant, elapsedMs(clock, requestedAt));
       // A wait for the lock does not make the token older.
-      return { ...grant, requestedAt: begun };
+      return { ...grant, requestedAt };
     } catch (error) {
       // Of a slow endpoint, another process may have a token by now.
       const found = signal.aborted ? undefined : await this.#find(entry, context);
@@ -157,16 +158,16 @@ export class SharedStore implements TokenSource {
     const { clock } = this.#io;
     const grant = entry.read(await this.#store.get(entry.key), clock.now());
     // The age is as of now. Counted from before a wait for the lock, the token would be renewed too early.
-    return grant && accepts(grant) ? { ...grant, requestedAt: clock.monotonic() } : undefined;
+    return grant && accepts(grant) ? { ...grant, requestedAt: momentOf(clock) } : undefined;
   }
 
   /** Writes under the secret and certificate that the endpoint accepted: they may have changed since the lock was taken. */
-  async #write(scope: string, grant: TokenGrant, issuedAt: number): Promise<void> {
+  async #write(scope: string, grant: TokenGrant, ageMs: number): Promise<void> {
     const { requestedWith } = grant;
     const entry = requestedWith && this.#entry(scope, requestedWith.secret, requestedWith);
     if (!entry) return;
-    const { value, ttlMs } = entry.write(grant, issuedAt);
-    await this.#store.set(entry.key, value, ttlMs);
+    const { value, ttlMs } = entry.write(grant, this.#io.clock.now(), ageMs);
+    if (ttlMs > 0) await this.#store.set(entry.key, value, ttlMs);
   }
 
   async #remove(scope: string, accessToken: string): Promise<void> {

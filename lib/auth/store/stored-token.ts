@@ -71,16 +71,20 @@ export class StoredToken {
     this.signKey = `${this.key}:sign`;
   }
 
-  /** @param issuedAt by the wall clock, in milliseconds */
-  write({ scope, accessToken, expiresIn: lifetimeS }: TokenGrant, issuedAt: number) {
-    const contents: Contents = { scope, accessToken, issuedAt, lifetimeS };
+  /**
+   * @param now the wall clock, in milliseconds
+   * @returns a `ttlMs` that is not above 0 if the token has ended, or soon will
+   */
+  write({ scope, accessToken, expiresIn: lifetimeS }: TokenGrant, now: number, ageMs = 0) {
+    const contents: Contents = { scope, accessToken, issuedAt: now - ageMs, lifetimeS };
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#keys.values, nonce).setAAD(Buffer.from(this.key));
     const text = cipher.update(JSON.stringify(contents), 'utf8');
     const sealed = Buffer.concat([nonce, text, cipher.final(), cipher.getAuthTag()]);
     return {
       value: `${FORMAT}.${sealed.toString('base64url')}`,
-      ttlMs: Math.floor(lifetimeS * 1000 - expiryMargin(lifetimeS * 1000)) || LIFELESS_MS,
+      ttlMs:
+        lifetimeS > 0 ? Math.floor(lifetimeS * 1000 - expiryMargin(lifetimeS * 1000) - ageMs) : LIFELESS_MS,
     };
   }
 

@@ -7,6 +7,7 @@ import {
   type TokenSource,
 } from '../../../lib/auth/access-token.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../../lib/errors/index.js';
+import { elapsedMs, type Moment, momentOf } from '../../../lib/time/clock.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { makeCache } from './fakes.js';
 
@@ -24,7 +25,10 @@ type Step =
   | { kind: 'jump'; ms: number };
 
 interface Issued {
+  lifetimeMs: number;
   usableMs: number;
+  /** It had too little time left when it arrived. */
+  isShort: boolean;
   arrivedAt: number;
   monotonic: number;
   wall: number;
@@ -53,10 +57,11 @@ class WatchedSource implements TokenSource {
     this.#justify(scope);
     this.#underWay.add(scope);
     const answer = this.answers[this.#next++ % this.answers.length];
+    const requestedAt = momentOf(this.clock);
     return new Promise<TokenGrant>((resolve, reject) => {
       const cancel = this.clock.schedule(() => {
         this.#underWay.delete(scope);
-        if (answer.kind === 'token') resolve(this.#issue(scope, answer));
+        if (answer.kind === 'token') resolve(this.#issue(scope, answer.lifetime, requestedAt));
         else reject(this.#fail(scope, answer.kind));
       }, answer.delay);
       signal.addEventListener('abort', () => {
@@ -90,19 +95,24 @@ class WatchedSource implements TokenSource {
 
   #limitedInARow = 0;
 
-  #issue(scope: string, { lifetime, delay }: { lifetime: number; delay: number }): TokenGrant {
+  #issue(scope: string, lifetime: number, requestedAt: Moment): TokenGrant {
     const accessToken = `${scope}-${this.#next}-${this.issued.size}`;
     const lifetimeMs = lifetime * 1000;
     // Shared for a second from its arrival.
-    const sinceMs = lifetime === 0 ? 0 : delay;
+    const sinceMs = lifetime === 0 ? 0 : elapsedMs(this.clock, requestedAt);
     const reserveMs = scope === 'api' ? 0 : Math.min(RESERVE_MS, lifetimeMs / 2);
-    this.issued.set(accessToken, {
-      usableMs: lifetime === 0 ? 1_000 : lifetimeMs - Math.max(expiryMargin(lifetimeMs), reserveMs),
+    const usableMs = lifetime === 0 ? 1_000 : lifetimeMs - Math.max(expiryMargin(lifetimeMs), reserveMs);
+    const token = {
+      lifetimeMs: lifetime === 0 ? 1_000 : lifetimeMs,
+      usableMs,
+      isShort: sinceMs >= usableMs,
       arrivedAt: this.clock.monotonic(),
       monotonic: this.clock.monotonic() - sinceMs,
       wall: this.clock.now() - sinceMs,
-    });
-    this.#last.set(scope, accessToken);
+    };
+    this.issued.set(accessToken, token);
+    // One that has too little time left when it arrives may be asked for again.
+    this.#last.set(scope, token.isShort ? 'failed' : accessToken);
     this.#limitedInARow = 0;
     return { accessToken, scope, expiresIn: lifetime };
   }
@@ -203,8 +213,10 @@ async function replay(
   const handedOut = (token: AccessToken | undefined, waited: boolean): void => {
     const known = token && source.issued.get(token.accessToken);
     if (!known) return;
-    // Those who waited get what has just arrived, were it for this one use.
-    if (waited && known.arrivedAt === clock.monotonic()) return;
+    if (source.ages(known) >= known.lifetimeMs)
+      faults.push(`a dead token was handed out: ${token.accessToken}`);
+    // Those who waited get what has just arrived, and what had too little time left from the beginning, for this one use.
+    if (waited && (known.arrivedAt === clock.monotonic() || known.isShort)) return;
     if (source.ages(known) >= known.usableMs)
       faults.push(`an expired token was handed out: ${token.accessToken}`);
   };
@@ -223,7 +235,12 @@ async function replay(
           } else if (error.code === 'connection_timeout') {
             if (clock.monotonic() - asked < Math.min(timeoutMs, 10_000) - 1e-6)
               faults.push('given up too early');
-          } else if (error.code !== 'connection_closed') faults.push(error);
+          } else if (
+            error.code !== 'connection_closed' &&
+            !error.message.includes('expired when it arrived')
+          ) {
+            faults.push(error);
+          }
           if (clock.monotonic() - asked > timeoutMs + 1e-6) faults.push('rejected after the deadline');
         },
       )

@@ -28,7 +28,10 @@ async function setUp(given: ServiceModuleOptions = {}, changed: Partial<Identity
   const clock = new FakeClock({ start: Date.now() });
   const endpoint = { status: 200, isSlow: Promise.resolve() };
   const asked: (string | null)[] = [];
-  const exchange = async ({ body, signal }: ExchangeRequest): Promise<ExchangeResponse> => {
+  /** With which calls of the API were sent. */
+  const sent: unknown[] = [];
+  const exchange = async ({ headers, body, signal }: ExchangeRequest): Promise<ExchangeResponse> => {
+    if (headers.authorization) sent.push(headers.authorization);
     const scope = new URLSearchParams(String(body)).get('scope');
     const answer = {
       access_token: `token-${asked.push(scope)}`,
@@ -60,8 +63,27 @@ async function setUp(given: ServiceModuleOptions = {}, changed: Partial<Identity
     endpoint.isSlow = new Promise((resolve) => (answer = resolve));
     return answer;
   };
-  return { ...service, clock, endpoint, asked, slowDown };
+  return { ...service, clock, endpoint, asked, sent, slowDown };
 }
+
+describe('a call', () => {
+  it.each(['GET', 'POST'])(
+    '%s goes out with another token if its first one ends while it waits for its turn of the event loop',
+    async (method) => {
+      const { http, auth, clock, sent, slowDown } = await setUp();
+      await auth.getApiToken();
+      const answer = slowDown();
+      setImmediate(() => {
+        clock.jump(2_000_000);
+        answer();
+      });
+      // While another call runs, a GET waits for a turn too.
+      const calls = [http.get('/banks/v1'), http.request('/banks/v1', { method })];
+      await Promise.all(calls);
+      expect(sent).toEqual(['Bearer token-1', 'Bearer token-3']);
+    },
+  );
+});
 
 describe('a token', () => {
   it('is handed out as a copy, for the API and for customers', async () => {

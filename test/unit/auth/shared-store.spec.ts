@@ -14,7 +14,7 @@ import { Secret } from '../../../lib/config/secret.js';
 import { type TokenStore } from '../../../lib/config/token-cache.options.js';
 import { ServiceConnectionError } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/exchange/io.js';
-import { systemClock } from '../../../lib/time/clock.js';
+import { momentOf, systemClock } from '../../../lib/time/clock.js';
 import { nextTurn } from '../../../lib/time/immediate.js';
 import { sleep } from '../../../lib/time/timers.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
@@ -162,7 +162,7 @@ describe('a token of another process', () => {
       scope: 'api',
       expiresIn: 600,
       ageMs: 60_000,
-      requestedAt: clock.monotonic(),
+      requestedAt: momentOf(clock),
     });
     expect([other.source.requests.length, store.locks.size, clock.timers]).toEqual([0, 0, 0]);
   });
@@ -213,10 +213,23 @@ describe('a token of another process', () => {
     asked[0].grant(600);
     await clock.advance(300);
     const grants = await Promise.all([first, waiting]);
-    for (const { requestedAt = 0, ageMs = 0 } of grants) {
-      expect(Math.abs(requestedAt - ageMs - askedAt)).toBeLessThanOrEqual(300);
+    for (const { requestedAt, ageMs = 0 } of grants) {
+      const issuedAt = (requestedAt?.monotonic ?? 0) - ageMs;
+      expect(Math.abs(issuedAt - askedAt)).toBeLessThanOrEqual(300);
     }
     expect(grants.map(({ ageMs }) => ageMs === undefined).sort()).toEqual([false, true]);
+  });
+
+  it('is not there if it ended on its way, because the process that asked was suspended', async () => {
+    const { clock, store, start } = setUp();
+    const { request, source } = start();
+    const waiting = request();
+    await settle();
+    clock.jump(600_000);
+    source.last.grant(600);
+    await waiting;
+    await settle();
+    expect([store.entries.size, store.locks.size]).toEqual([0, 0]);
   });
 
   it('is under the certificate that it was requested with', async () => {
@@ -637,6 +650,11 @@ describe('the entry of a token', () => {
     expect(entry().read(value, NOW + 60_000)).toEqual({ ...grant, ageMs: 60_000 });
     // A reader whose clock is behind takes it as new.
     expect(entry().read(value, NOW - 60_000)).toEqual({ ...grant, ageMs: 0 });
+  });
+
+  it('is there only for the time that its token has left when it arrives', () => {
+    expect(entry().write(grant, NOW, 60_000).ttlMs).toBe(510_000);
+    expect(entry().read(entry().write(grant, NOW, 60_000).value, NOW)).toEqual({ ...grant, ageMs: 60_000 });
   });
 
   it('shows no token, scope or client, in any encoding, and is another one each time', () => {

@@ -4,7 +4,7 @@ import { types } from 'node:util';
 import { type AccessToken } from '../../../lib/auth/access-token.js';
 import { ServiceConnectionError, ServiceTokenError, type TokenErrorCode } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/exchange/io.js';
-import { systemClock } from '../../../lib/time/clock.js';
+import { momentOf, systemClock } from '../../../lib/time/clock.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { FakeSource, makeCache } from './fakes.js';
 import { replayHistories } from './histories.js';
@@ -287,7 +287,7 @@ describe('the life of a token', () => {
 
     const request = async (scope: string) => {
       await clock.advance(5_000);
-      return { accessToken: 'token', scope, expiresIn: 600, requestedAt: clock.monotonic() };
+      return { accessToken: 'token', scope, expiresIn: 600, requestedAt: momentOf(clock) };
     };
     const late = setUp({ source: { request }, clock });
     expect((await late.cache.get('api')).expiresAt.getTime()).toBe(clock.now() + 600_000);
@@ -304,19 +304,136 @@ describe('the life of a token', () => {
     expect(cache.use('api')).toBeUndefined();
   });
 
-  it('is not ended by a wall clock that jumped before the answer came', async () => {
+  it('is not ended by a wall clock that jumps before its request; a jump before its answer costs one more request', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     clock.jump(24 * 3_600_000);
     expect(cache.use('api')).toBeUndefined();
     const waiting = cache.get('api');
     await settle();
+    // The process cannot tell this from a machine that was suspended for a day.
     clock.jump(24 * 3_600_000);
-    await clock.advance(100);
     source.last.grant(60);
-    expect((await waiting).expiresAt.getTime()).toBe(clock.now() - 100 + 60_000);
-    for (let call = 0; call < 20; call += 1) expect((await cache.get('api')).accessToken).toBe('token-2');
+    await clock.advance(0);
+    source.last.grant(60);
+    expect((await waiting).expiresAt.getTime()).toBe(clock.now() + 60_000);
+    for (let call = 0; call < 20; call += 1) expect((await cache.get('api')).accessToken).toBe('token-3');
+    expect(source.requests).toHaveLength(3);
+  });
+
+  it('is not lengthened by a wall clock that is set back before its answer comes', async () => {
+    const { cache, source, clock } = setUp({ refresh: 'on-expiry' });
+    const waiting = cache.get('api');
+    await clock.advance(5_000);
+    clock.jump(-24 * 3_600_000);
+    source.last.grant(60);
+    await waiting;
+    await clock.advance(48_999);
+    expect(cache.use('api')).toBeDefined();
+    await clock.advance(1);
+    expect(cache.use('api')).toBeUndefined();
+  });
+});
+
+describe('a process that is suspended while callers wait for a token', () => {
+  it.each(['api', 'customer.c1'])('hands out no expired token of %s, but asks again', async (scope) => {
+    const { cache, source, clock } = setUp();
+    const waiting = [cache.get(scope), cache.get(scope)];
+    await settle();
+    clock.jump(4_200);
+    source.last.grant(2);
+    await clock.advance(100);
     expect(source.requests).toHaveLength(2);
+    source.last.grant(2);
+    for (const token of await Promise.all(waiting))
+      expect(token.expiresAt.getTime()).toBeGreaterThan(clock.now());
+  });
+
+  it('counts expired tokens as failed attempts, and says so', async () => {
+    const { cache, source, clock } = setUp();
+    const waiting = cache.get('api');
+    waiting.catch(() => undefined);
+    for (let attempt = 1; attempt <= 3; attempt += 1) {
+      await clock.advance(200);
+      expect(source.requests).toHaveLength(attempt);
+      clock.jump(2_000);
+      source.last.grant(2);
+    }
+    await expect(waiting).rejects.toMatchObject({
+      code: 'token_unavailable',
+      message: 'The token had expired when it arrived.',
+    });
+    await clock.advance(1_000);
+    expect(source.requests).toHaveLength(3);
+    expect(cache.use('api')).toBeUndefined();
+  });
+
+  it('asks once more for a token that has too little time left, and keeps the next', async () => {
+    const { cache, source, clock } = setUp();
+    const waiting = cache.get('api');
+    await settle();
+    // Of 60 s, 54 are usable.
+    clock.jump(54_000);
+    source.last.grant(60);
+    await settle();
+    expect(source.requests).toHaveLength(2);
+    source.last.grant(60);
+    expect((await waiting).accessToken).toBe('token-2');
+    expect(cache.use('api')?.accessToken).toBe('token-2');
+  });
+
+  it('hands out a second token that is no better, or the first one if the second request fails, and keeps neither', async () => {
+    const { cache, source, clock } = setUp();
+    const outcomeOf = async (answer: () => unknown): Promise<string[]> => {
+      const waiting = outcomes([cache.get('api')]);
+      await settle();
+      clock.jump(54_000);
+      source.last.grant(60, 'first');
+      await settle();
+      answer();
+      return waiting;
+    };
+    const second = await outcomeOf(() => {
+      clock.jump(54_000);
+      source.last.grant(60, 'second');
+    });
+    expect(second).toEqual(['second']);
+    expect(await outcomeOf(() => source.last.fail(reset()))).toEqual(['first']);
+    expect(source.requests).toHaveLength(4);
+    expect(cache.use('api')).toBeUndefined();
+  });
+
+  it('keeps the current token if the one of a renewal is expired, and renews again after 3 s', async () => {
+    const { cache, source, clock, filled } = setUp();
+    await filled(3_600);
+    await clock.advance(2_700_000);
+    cache.use('api');
+    await settle();
+    clock.jump(5_000);
+    source.last.grant(5, 'expired');
+    await settle();
+    expect(cache.use('api')?.accessToken).toBe('token-1');
+    await clock.advance(2_999);
+    cache.use('api');
+    await settle();
+    expect(source.requests).toHaveLength(2);
+    await clock.advance(1);
+    cache.use('api');
+    await settle();
+    expect(source.requests).toHaveLength(3);
+    cache.close();
+  });
+
+  it('takes no expired token of a shared store, whose age was right when it was read', async () => {
+    const { cache, source, clock } = setUp();
+    const waiting = cache.get('api');
+    await settle();
+    clock.jump(4_200);
+    source.last.grant(5, 'of-the-store', 1_000);
+    await clock.advance(100);
+    expect(source.requests).toHaveLength(2);
+    source.last.grant(60);
+    expect((await waiting).accessToken).toBe('token-2');
   });
 });
 

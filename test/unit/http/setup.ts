@@ -111,6 +111,7 @@ export async function setUp(setup: Setup = {}) {
       await setup.cold?.(wait ?? {});
       return credentials;
     },
+    areAlive: () => true,
     replace: async (refused) => {
       renewals.push({ ...refused });
       if (setup.renewed instanceof Error) throw setup.renewed;
