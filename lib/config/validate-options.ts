@@ -4,8 +4,9 @@ import { instanceOf, type OptionKind } from './option.js';
 import { entryOf, OPTIONS, ServiceModuleOptions, valueOf } from './options.js';
 import { isInQuotes, KEPT_QUOTES } from './read-file.js';
 import { isFile } from './secret.js';
+import { parseValue } from './variables.js';
 
-const QUOTED: readonly (OptionKind | undefined)[] = ['choice', 'boolean', 'integer', 'names'];
+const QUOTED: readonly OptionKind[] = ['choice', 'boolean', 'integer', 'names'];
 /** Words or a short text. Any other value may be a secret in the wrong variable. */
 const PLAIN_VALUE = /^([a-z .,_'"-]{1,16}|[\w.,+-]{1,8})$/i;
 
@@ -56,10 +57,14 @@ function isEncrypted(value: unknown): boolean {
 /** The value for a message. Empty if it may be a secret. */
 function quote(options: ServiceModuleOptions, option: string): string {
   const found = valueOf(options, option);
-  const kind = entryOf(option)?.kind;
+  const { kind } = entryOf(option) ?? {};
   const value = Array.isArray(found) ? found.join(', ') : found;
   if (kind !== 'secret' && isInQuotes(value)) return `; ${KEPT_QUOTES}`;
-  if (!QUOTED.includes(kind)) return '';
+  if (kind === undefined || !QUOTED.includes(kind)) return '';
   if (/^(number|boolean)$/.test(typeof found)) return `; it is ${String(found)}`;
-  return typeof value === 'string' && PLAIN_VALUE.test(value) ? `; it is '${value}'` : '';
+  if (typeof value !== 'string' || !PLAIN_VALUE.test(value)) return '';
+  // A variable would have been converted, so this is an option in code: `timeout: config.get<number>('TIMEOUT')`.
+  const isUnconverted = /^(number|boolean)$/.test(typeof parseValue(found, kind));
+  const remedy = kind === 'integer' ? ': use Number()' : '';
+  return isUnconverted ? `; '${value}' is a string${remedy}` : `; it is '${value}'`;
 }

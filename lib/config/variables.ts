@@ -66,7 +66,8 @@ export const serviceConfig = registerAs(
   (): ServiceModuleOptions => readVariables((variable) => process.env[variable]).options,
 );
 
-function parseValue(raw: unknown, kind: OptionKind): unknown {
+/** Text that is not of the option's kind stays text. */
+export function parseValue(raw: unknown, kind: OptionKind): unknown {
   if (raw === undefined || raw === null) return undefined;
   if (typeof raw !== 'string') return raw;
   if (kind === 'secret') return /^[\r\n]*$/.test(raw) ? undefined : raw;

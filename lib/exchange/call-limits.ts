@@ -12,7 +12,12 @@ export const MAX_RESPONSE_BYTES = 500 * 1024 * 1024;
 export function checkTimeout(timeout: unknown, option = 'timeout'): number | undefined {
   if (timeout === undefined || timeout === null || timeout === 0) return undefined;
   if (typeof timeout === 'number' && timeout > 0 && timeout <= DAY_MS) return timeout;
-  throw ServiceRequestError.ofCode(option, `must be milliseconds from 1 to ${DAY_MS}`);
+  throw ServiceRequestError.ofCode(option, `must be milliseconds from 1 to ${DAY_MS}${ifText(timeout)}`);
+}
+
+/** The end of a message about a number that was given as text: the value of a variable is a string. */
+export function ifText(given: unknown): string {
+  return typeof given === 'string' && /^\d+$/.test(given) ? '; it is a string: use Number()' : '';
 }
 
 /** A caller's signal. Throws ServiceRequestError if it is none. */

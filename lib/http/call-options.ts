@@ -1,5 +1,6 @@
 import { type AxiosRequestConfig } from 'axios';
 import { ServiceRequestError } from '../errors/index.js';
+import { ifText } from '../exchange/call-limits.js';
 import { type AnswerParser } from './answer-parser.js';
 import { type PathParams } from './path-template.js';
 
@@ -43,7 +44,7 @@ export interface HttpCallOptions extends HeaderOptions {
   /** Query parameters. */
   params?: Record<string, unknown> | URLSearchParams | undefined;
   /** How `params` are written, as in axios: `{ indexes: null }` for `a=1&a=2`. */
-  paramsSerializer?: AxiosRequestConfig['paramsSerializer'];
+  paramsSerializer?: AxiosRequestConfig['paramsSerializer'] | undefined;
   /**
    * The values of the names in the path: `{ order_id }` for `/orders/v1/{order_id}`. They are encoded: a slash in one does
    * not lead to another path. Errors, logs and events then have the path with its names. `{}`: the path holds no ids.
@@ -83,7 +84,7 @@ export function checkWhole(
 ): number | undefined {
   if (value === undefined || value === null) return undefined;
   if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
-  throw ServiceRequestError.ofCode(option, `must be a whole number from ${min} to ${max}`);
+  throw ServiceRequestError.ofCode(option, `must be a whole number from ${min} to ${max}${ifText(value)}`);
 }
 
 /** `arraybuffer` is axios's name of a Buffer. */

@@ -28,17 +28,17 @@ export interface ExceptionAnswer {
 /** Of {@link answerOf}, {@link toHttpException} and `ServiceExceptionFilter`. */
 export interface ExceptionAnswerOptions {
   /** The status for input that was refused before anything was sent (`invalid_request`). Default: 400. */
-  invalidRequestStatus?: number;
+  invalidRequestStatus?: number | undefined;
   /**
    * The service's names of cases that callers are to see although the status is 403 or 429: `['CONSENT_EXPIRED']`. These
    * answers are passed on with status and message, unless the outcome is in doubt. Default: none.
    */
-  passOn?: readonly string[];
+  passOn?: readonly string[] | undefined;
   /**
    * The names of fields of the service's body that callers are to get under `fields`, wherever its message is passed on:
    * `['granular_status_code', 'status_detail']`. Only numbers, and texts, which are cut to 200 characters. Default: none.
    */
-  fields?: readonly string[];
+  fields?: readonly string[] | undefined;
 }
 
 /** The service's failures that are the caller's own fault and make sense to them. */

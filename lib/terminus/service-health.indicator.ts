@@ -4,7 +4,7 @@ import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { BanksService } from '../banks/banks.service.js';
 import { systemClock } from '../time/clock.js';
 import { describeError, ServiceError, ServiceRequestError } from '../errors/index.js';
-import { checkTimeout } from '../exchange/call-limits.js';
+import { checkTimeout, ifText } from '../exchange/call-limits.js';
 import { getServiceToken } from '../service-token.js';
 import { SafeLogger } from '../telemetry/log.js';
 import { certificateDetails, certificateFault } from './certificate-health.js';
@@ -17,11 +17,11 @@ const NOT_CONFIGURED = 'oauth_not_configured';
 /** What `isHealthy()` checks. */
 export interface ServiceHealthOptions {
   /** Calls the banks path too, at most once a minute. Default false. */
-  ping?: boolean;
+  ping?: boolean | undefined;
   /** Unhealthy if the client certificate expires in fewer days. Default 0: only once it has expired. */
-  minCertificateDays?: number;
+  minCertificateDays?: number | undefined;
   /** Milliseconds that this check may take. Default 3,000. */
-  timeout?: number;
+  timeout?: number | undefined;
 }
 
 /**
@@ -135,5 +135,5 @@ function isNotConfigured(error: unknown): boolean {
 
 function checkDays(days: unknown): void {
   if (typeof days === 'number' && days >= 0) return;
-  throw ServiceRequestError.ofCode('minCertificateDays', 'must be a number of days from 0');
+  throw ServiceRequestError.ofCode('minCertificateDays', `must be a number of days from 0${ifText(days)}`);
 }

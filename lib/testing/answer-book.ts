@@ -27,12 +27,12 @@ export interface SimulatedCustomer {
 /** An answer to a call. */
 export interface SimulatorAnswer {
   /** From 200 to 599. Default 200. */
-  status?: number;
+  status?: number | undefined;
   /** Is serialised. */
   json?: unknown;
   /** Is sent as it is. */
-  body?: string | Uint8Array;
-  headers?: Record<string, string>;
+  body?: string | Uint8Array | undefined;
+  headers?: Record<string, string> | undefined;
 }
 
 /** An answer, or a function that makes one for each call. */

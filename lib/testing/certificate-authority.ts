@@ -12,15 +12,15 @@ const YEAR_MS = 365 * 24 * HOUR_MS;
 /** The properties of a certificate to issue. */
 export interface CertificateRequest {
   /** CN of the subject. */
-  commonName?: string;
+  commonName?: string | undefined;
   /** O of the subject. */
-  organization?: string;
+  organization?: string | undefined;
   /** Default: an hour ago. */
-  notBefore?: Date;
+  notBefore?: Date | undefined;
   /** Default: in a year. */
-  notAfter?: Date;
+  notAfter?: Date | undefined;
   /** Encrypts the private key (PKCS#8, AES-256-CBC). Default: not encrypted. */
-  passphrase?: string;
+  passphrase?: string | undefined;
 }
 
 /** A certificate and its key, all in PEM. */

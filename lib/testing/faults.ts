@@ -27,7 +27,12 @@ export type AnswerFault =
   /** Status 200, gzip: a JSON string that unpacks to so many bytes. */
   | { gzipBombBytes: number }
   /** This answer; `json` is serialised, `body` sent as it is. */
-  | { status: number; json?: unknown; body?: string; headers?: Record<string, string> }
+  | {
+      status: number;
+      json?: unknown;
+      body?: string | undefined;
+      headers?: Record<string, string> | undefined;
+    }
   /** The usual answer, so many milliseconds late. */
   | { delayMs: number }
   /** Status 200, then one byte of body at each interval, without end. */
@@ -53,18 +58,18 @@ const FAULT_KEYS = ['status', 'delayMs', 'trickleMs', 'tokenResponse', 'gzipBomb
 
 /** Which requests fail, how, and how often. A field that is left out matches everything. */
 export interface FaultRule {
-  face?: SimulatorFace | readonly SimulatorFace[];
+  face?: SimulatorFace | readonly SimulatorFace[] | undefined;
   /** Not for connection faults. */
-  method?: string;
+  method?: string | undefined;
   /**
    * A text begins with a slash, and is compared with the path without its query and without a trailing slash; in it,
    * `{id}` stands for any text. Not for connection faults.
    */
-  path?: string | RegExp;
+  path?: string | RegExp | undefined;
   /** Not for connection faults. */
-  when?: (request: RecordedRequest) => boolean;
+  when?: ((request: RecordedRequest) => boolean) | undefined;
   /** How many requests (or connections) fail. Default 1. */
-  times?: number;
+  times?: number | undefined;
   fault: SimulatorFault;
 }
 

@@ -7,9 +7,9 @@ import { failure } from './servers/answer.js';
 /** How much data the routes of the known API have. */
 export interface KnownApiOptions {
   /** The number of transactions of each account. Default 120: three pages of 50. */
-  transactions?: number;
+  transactions?: number | undefined;
   /** How often the transactions of an account are answered with PENDING before they are there. Default 1. */
-  pendingReads?: number;
+  pendingReads?: number | undefined;
 }
 
 /** The transactions of an account: how often they are still PENDING, and the answer to the first read afterwards. */

@@ -10,22 +10,22 @@ import { type IssuedCertificate } from './certificate-authority.js';
 /** The mode of the options or variables. */
 export interface SimulatorModeOptions {
   /** Default `production`. */
-  environment?: ServiceEnvironment;
+  environment?: ServiceEnvironment | undefined;
   /** Default: `mtls` in production, `app-token` in sandbox. */
-  authentication?: ServiceAuthentication;
+  authentication?: ServiceAuthentication | undefined;
   /**
    * Whether there are OAuth credentials in the other modes too, for customer tokens. Default: with `oauth` only; in
    * `env()` always.
    */
-  oauth?: boolean;
+  oauth?: boolean | undefined;
   /** Whether there is a client certificate in the other modes too. Default: with `mtls` only; in `env()` always. */
-  clientCertificate?: boolean;
+  clientCertificate?: boolean | undefined;
   /** Another client certificate than `simulator.application`, for example of `issueCertificate()`. */
-  certificate?: IssuedCertificate;
+  certificate?: IssuedCertificate | undefined;
   /** `oauth.mtls`: the certificate is offered to the token endpoint too. Default: left out. */
-  oauthMtls?: boolean;
+  oauthMtls?: boolean | undefined;
   /** False leaves {oauth_base_url} out, so that production bearer calls go to {base_url}. Default true; in `env()` false. */
-  oauthBaseUrl?: boolean;
+  oauthBaseUrl?: boolean | undefined;
 }
 
 /** What the options are made from. */

@@ -298,7 +298,7 @@ export class ServiceSimulator {
     clientCertificate = true,
     oauthBaseUrl = false,
     ...mode
-  }: SimulatorModeOptions & { name?: string } = {}): Record<string, string> {
+  }: SimulatorModeOptions & { name?: string | undefined } = {}): Record<string, string> {
     return environmentFor(this.moduleOptions({ ...mode, oauth, clientCertificate, oauthBaseUrl }), name);
   }
 

@@ -27,6 +27,8 @@ export function typesChecks({ folder, isCommonJs, run }) {
         const project = join(folder, 'types.json');
         const compilerOptions = {
           ...options,
+          // The strictest that a host may have.
+          exactOptionalPropertyTypes: strict,
           target: 'ES2023',
           types: ['node'],
           esModuleInterop: true,

@@ -13,12 +13,11 @@ export type DoubledMethod<Method> = Method extends (...args: infer Args) => infe
 
 /** A function in place of each method of a class. */
 export type DoubledMethods<Service> = {
-  [
-    Name in keyof Service as Service[Name] extends (...args: never[]) => unknown ? Name : never
-  ]?: DoubledMethod<Service[Name]>;
+  [Name in keyof Service as Service[Name] extends (...args: never[]) => unknown ? Name : never]?:
+    DoubledMethod<Service[Name]> | undefined;
 };
 
-type ResourceDoubles = { [Name in keyof Resources]?: DoubledMethods<Resources[Name]> };
+type ResourceDoubles = { [Name in keyof Resources]?: DoubledMethods<Resources[Name]> | undefined };
 
 /** A call of ServiceHttpService as its double sees it. */
 export interface StubbedRequest {
@@ -48,7 +47,9 @@ export type RouteDoubles = Readonly<
 >;
 
 /** What `http.response` answers in a test. Default: status 200, or 204 without `data`, and the headers of JSON. */
-export type StubbedResponse = Partial<Pick<HttpResponse, 'data' | 'status' | 'headers'>>;
+export type StubbedResponse = {
+  [Part in 'data' | 'status' | 'headers']?: HttpResponse[Part] | undefined;
+};
 
 /**
  * What the services answer in a test: a function in place of each method, with the method's own arguments. It may be a
@@ -56,30 +57,36 @@ export type StubbedResponse = Partial<Pick<HttpResponse, 'data' | 'status' | 'he
  * input has been checked. What is left out has an answer of its own in the form of docs/service.md.
  */
 export interface ServiceDoubles extends ResourceDoubles {
-  auth?: DoubledMethods<ServiceAuthService> & {
-    /** Default: none. */
-    certificate?: CertificateSummary;
-    /** Default: healthy, with `certificate`. */
-    identityStatus?: IdentityStatus;
-  };
-  sdk?: DoubledMethods<LinkSdkService>;
+  auth?:
+    | (DoubledMethods<ServiceAuthService> & {
+        /** Default: none. */
+        certificate?: CertificateSummary | undefined;
+        /** Default: healthy, with `certificate`. */
+        identityStatus?: IdentityStatus | undefined;
+      })
+    | undefined;
+  sdk?: DoubledMethods<LinkSdkService> | undefined;
   /**
    * A route, `GET /accounts/{account_id}`, goes before the function of a verb, and a literal segment before a name. It
    * answers all calls of its path but those of the resources (`banks`, `customers`). If there is one, a call that has no
    * double fails.
    */
-  http?: Partial<RouteDoubles> &
-    DoubledMethods<Pick<ServiceHttpService, 'get' | 'delete' | 'post' | 'put' | 'patch'>> & {
-      /** `request()`, calls on `axiosRef` and `httpService`, and the methods above that are left out; path with query. */
-      request?: (path: string, request: StubbedRequest) => unknown;
-      /** `response()`, which `request` answers if this is left out. */
-      response?: (path: string, request: StubbedRequest) => StubbedResponse | PromiseLike<StubbedResponse>;
-    };
+  http?:
+    | (Partial<RouteDoubles> &
+        DoubledMethods<Pick<ServiceHttpService, 'get' | 'delete' | 'post' | 'put' | 'patch'>> & {
+          /** `request()`, calls on `axiosRef` and `httpService`, and the methods above that are left out; path with query. */
+          request?: ((path: string, request: StubbedRequest) => unknown) | undefined;
+          /** `response()`, which `request` answers if this is left out. */
+          response?:
+            | ((path: string, request: StubbedRequest) => StubbedResponse | PromiseLike<StubbedResponse>)
+            | undefined;
+        })
+    | undefined;
 }
 
 export interface ServiceStubOptions extends ServiceDoubles {
   /** The answers of named modules, by name. They share none with the module without a name. */
-  named?: Readonly<Record<string, ServiceDoubles>>;
+  named?: Readonly<Record<string, ServiceDoubles>> | undefined;
 }
 
 /** One call of a double. */

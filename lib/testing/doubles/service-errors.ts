@@ -27,35 +27,36 @@ import { type GivenAnswer, toResponse } from './exchange-double.js';
  * GET /banks/v1/1, since a collection that is missing is a wrong address.
  */
 export interface FailingCall {
-  method?: string;
-  path?: string;
+  method?: string | undefined;
+  path?: string | undefined;
   /** Its key (`http.idempotencyHeader`): the error has it if the call may have been carried out. */
-  idempotencyKey?: string;
+  idempotencyKey?: string | undefined;
 }
 
 export interface ApiErrorOptions extends FailingCall {
   /** `message` of the body (docs/service.md#errors). Default: the status in words. */
-  message?: string;
+  message?: string | undefined;
   /** `status` of the body. Default: the status in capitals, for example `NOT_FOUND`. */
-  status?: string | number;
+  status?: string | number | undefined;
   /** The JSON of the body, for `response.data`. Default: `timestamp`, `status`, `message` and `metadata`. */
   data?: unknown;
-  correlationId?: string;
+  correlationId?: string | undefined;
   /** Seconds. */
-  retryAfter?: number;
+  retryAfter?: number | undefined;
 }
 
 export interface ConnectionErrorOptions extends FailingCall {
   /** A code of the operating system, Node or OpenSSL. */
-  reason?: string;
+  reason?: string | undefined;
   /** False: the request did not leave, so nothing was done. Default: whether it left, by kind. */
-  sent?: boolean;
+  sent?: boolean | undefined;
 }
 
 /** What differs from the usual answer of the token endpoint. */
-export type TokenErrorOptions = Partial<
-  Pick<ServiceTokenError, 'error' | 'error_description' | 'status' | 'scope' | 'retryAfter'>
->;
+export type TokenErrorOptions = {
+  [Part in 'error' | 'error_description' | 'status' | 'scope' | 'retryAfter']?:
+    ServiceTokenError[Part] | undefined;
+};
 
 /** The errors with which the real services reject, made as they make them; for doubles to throw. */
 export const serviceErrors = {

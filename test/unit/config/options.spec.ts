@@ -697,6 +697,21 @@ describe('Refused is', () => {
       expect(message).toMatch(/^is still encrypted by dotenvx: .*dotenvx run/);
   });
 
+  it.each<[string, object, string]>([
+    ['http.timeout', { http: { timeout: '5000' } }, "'5000' is a string: use Number()"],
+    ['linkSdk.minTokenLife', { linkSdk: { minTokenLife: '60' } }, "'60' is a string: use Number()"],
+    ['tls.reload', { tls: { reload: 'false' } }, "'false' is a string"],
+    ['http.trailingSlash', { http: { trailingSlash: 'true' } }, "'true' is a string"],
+  ])(
+    '%s, if code gives the text of a variable, and says that it is a string',
+    async (option, given, words) => {
+      const faults = await faultsOf({ ...sandbox, ...given } as ServiceModuleOptions);
+      expect(faults.map((fault) => [fault.option, fault.message.split('; ').at(-1)])).toEqual([
+        [option, words],
+      ]);
+    },
+  );
+
   it('a file over 1 MiB, an empty or a missing one, a directory and a device', async () => {
     const MIB = 1024 * 1024;
     for (const bytes of [0, 1, 200_000, MIB])

@@ -128,6 +128,15 @@ describe('the call', () => {
     expect(arrived).toHaveLength(0);
   });
 
+  it.each(['timeout', 'attemptTimeout', 'retries', 'maxResponseBytes'])(
+    'says that a %s is a string, if it is the text of a variable',
+    async (option) => {
+      const { axios } = await setUp();
+      const error = await errorOf(axios.request({ url: '/a', [option]: '5' } as never));
+      expect(error).toMatchObject({ message: expect.stringMatching(/; it is a string: use Number\(\)/) });
+    },
+  );
+
   it('sends nothing where a target is no path, or an interceptor sets no method', async () => {
     const { axios, arrived } = await setUp();
     for (const target of [null, undefined, 7]) {

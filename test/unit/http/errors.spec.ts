@@ -562,7 +562,7 @@ describe('the exception filter over HTTP', () => {
   it.each([399, 500, NaN, '422'])('refuses the status %p for such input', (invalidRequestStatus) => {
     const options = { invalidRequestStatus } as { invalidRequestStatus: number };
     expect(() => new ServiceExceptionFilter(options)).toThrow(
-      'invalidRequestStatus must be a status from 400 to 499',
+      /^invalidRequestStatus must be a status from 400 to 499(; it is a string: use Number\(\))?$/,
     );
   });
 
