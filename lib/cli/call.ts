@@ -9,7 +9,7 @@ import { cleanText, describeError, describeFault, holdsSecret, type ServiceError
 import { parseJson } from '../exchange/decode.js';
 import { type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { SILENT } from '../exchange/io.js';
-import { EXIT, UsageError, type CommandIo } from './command.js';
+import { EXIT, refuseRewritten, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
 import { readHostConfiguration } from './host-configuration.js';
 
@@ -55,6 +55,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   const method = given.toUpperCase();
   if (path === '' || more.length > 0 || ![...READING, ...WRITING, 'DELETE'].includes(method))
     throw new UsageError('A call needs a method (GET, HEAD, POST, PUT, PATCH or DELETE) and a path.');
+  refuseRewritten(path);
   if (READING.includes(method) && data !== undefined) throw new UsageError(`${method} takes no --data.`);
   if (WRITING.includes(method) && data === undefined) throw new UsageError(`${method} needs --data.`);
   if (method === 'DELETE' && !yes) throw new UsageError('DELETE needs --yes.');
@@ -95,7 +96,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   // Cookies are credentials of a session.
   const { 'set-cookie': _, ...headers } = answer?.headers ?? {};
   for (const [name, value] of Object.entries(headers))
-    lines.push(`${name}: ${cleanText(String(value), secrets, 1_000)}`);
+    lines.push([name, String(value)].map((text) => cleanText(text, secrets, 1_000)).join(': '));
   if (failure) lines.push(describeError(failure));
   io.err(`${lines.join('\n')}\n\n`);
   if (answer) printBody(answer.body, secrets, io);

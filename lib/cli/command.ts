@@ -29,5 +29,18 @@ export interface Command {
 /** The command was not used as it should be. The message says what to do instead. */
 export class UsageError extends Error {}
 
+/**
+ * Git Bash on Windows takes an argument that begins with a slash for one of its own files, and gives Node its path in
+ * Windows: `/banks/v1` becomes `C:/Program Files/Git/banks/v1`.
+ *
+ * @throws UsageError for such a path
+ */
+export function refuseRewritten(path: string): void {
+  if (!/^[a-z]:[\\/]/i.test(path)) return;
+  throw new UsageError(
+    `'${path}' is a path of Windows. Git Bash makes one of an argument that begins with a slash: set MSYS_NO_PATHCONV=1, as in MSYS_NO_PATHCONV=1 npx nestjs-service call GET /banks/v1.`,
+  );
+}
+
 /** Exit codes, as shells and schedulers read them. */
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;

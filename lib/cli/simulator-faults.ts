@@ -1,7 +1,7 @@
 import { type FaultRule, isConnectionFault, NAMED_FAULTS, type SimulatorFault } from '../testing/faults.js';
 import { FACES } from '../testing/request-log.js';
 import { TLS_ALERTS, type TlsAlert } from '../testing/tls-alert.js';
-import { UsageError } from './command.js';
+import { refuseRewritten, UsageError } from './command.js';
 
 /** The words of faults, of which some are for the connections of a server, and not for a path. */
 export const FAULT_WORDS = {
@@ -20,6 +20,7 @@ export function readFault(text: string): FaultRule {
   if (!parts)
     throw refused("it is not of the form <where>=<fault>[:<times>], for example '/banks/v1=503:3'.");
   const [, where, word, count] = parts;
+  refuseRewritten(where);
   const face = FACES.find((each) => each === where);
   if (face === undefined && !/^\/[^?#]*$/.test(where)) throw refused(`'${where}' is no path, and no server.`);
   const fault = toFault(word);

@@ -1,5 +1,5 @@
 import { cleanText } from './clean-text.js';
-import { type Explanation, ServiceError } from './service.error.js';
+import { type Explanation, hideFields, keepHidden, ServiceError } from './service.error.js';
 
 /** The body of an error answer, as the service sends it (docs/service.md#errors). */
 export interface ApiErrorBody {
@@ -38,7 +38,6 @@ export interface ApiErrorDetails
   secrets?: () => readonly string[];
 }
 
-const RESPONSE = Symbol('response');
 const SECRETS = Symbol('secrets');
 /** Characters of a field that front ends get. */
 const MAX_FIELD = 200;
@@ -46,7 +45,7 @@ const MAX_FIELD = 200;
 /** The service answered with an error status, or with a body that cannot be used (docs/service.md#errors). */
 export class ServiceApiError extends ServiceError {
   static {
-    hideResponse(this.prototype);
+    hideFields(this.prototype, ['path', 'response']);
   }
 
   /** `api_error`: an error status. `invalid_response`: a body that is not JSON, or that `parse` refused. */
@@ -95,8 +94,7 @@ export class ServiceApiError extends ServiceError {
     this.credentialFault = details.credentialFault ?? false;
     this.outcomeUnknown = details.outcomeUnknown ?? false;
     this.idempotencyKey = details.idempotencyKey;
-    Object.defineProperty(this, 'path', { value: details.path });
-    if (details.response) Object.defineProperty(this, RESPONSE, { value: details.response });
+    keepHidden(this, { path: () => details.path, response: details.response });
     if (details.secrets) Object.defineProperty(this, SECRETS, { value: details.secrets });
   }
 }
@@ -120,17 +118,4 @@ export function fieldsOf(
     fields.push([name, text.length > MAX_FIELD ? `${text.slice(0, MAX_FIELD - 1)}…` : text]);
   }
   return fields.length > 0 ? Object.fromEntries(fields) : undefined;
-}
-
-/**
- * Defines `response` so that nothing that prints or copies an error shows it. util.inspect({ showHidden, getters }) reads the
- * getters of classes too, but looks at no prototype from one on whose constructor is a built-in.
- */
-function hideResponse(prototype: ServiceApiError): void {
-  const get = function (this: { [RESPONSE]?: () => ApiErrorResponse }): ApiErrorResponse | undefined {
-    return this[RESPONSE]?.();
-  };
-  const above = Object.getPrototypeOf(prototype) as object;
-  const properties = { constructor: { value: Error }, response: { get } };
-  Object.setPrototypeOf(prototype, Object.create(above, properties) as object);
 }

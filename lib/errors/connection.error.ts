@@ -1,5 +1,5 @@
 import { type ConnectionErrorKind } from './error-codes.js';
-import { type Explanation, ServiceError } from './service.error.js';
+import { type Explanation, hideFields, keepHidden, ServiceError } from './service.error.js';
 
 /** What a {@link ServiceConnectionError} is made of. */
 export interface ConnectionErrorDetails
@@ -28,6 +28,10 @@ export function mayPass({ kind, reason = '' }: Pick<ServiceConnectionError, 'kin
 
 /** There is no complete answer. Code: `connection_` and the kind, for example `connection_timeout`. */
 export class ServiceConnectionError extends ServiceError {
+  static {
+    hideFields(this.prototype, ['path']);
+  }
+
   readonly code: `connection_${ConnectionErrorKind}`;
   readonly kind: ConnectionErrorKind;
   readonly method?: string;
@@ -66,7 +70,7 @@ export class ServiceConnectionError extends ServiceError {
     this.kind = details.kind;
     this.method = details.method;
     this.route = details.route ?? details.path;
-    Object.defineProperty(this, 'path', { value: details.path });
+    keepHidden(this, { path: () => details.path });
     this.reason = details.reason;
     this.outcomeUnknown = details.outcomeUnknown ?? false;
     this.idempotencyKey = details.idempotencyKey;

@@ -46,6 +46,31 @@ export abstract class ServiceError extends Error {
   }
 }
 
+const HIDDEN = Symbol('hidden');
+type Hidden = Readonly<Record<string, (() => unknown) | undefined>>;
+
+/**
+ * Defines getters for what an error keeps for programs alone, so that nothing that prints or copies the error shows it,
+ * not even the `%o` of util.format(). util.inspect({ showHidden, getters }) reads the getters of classes too, but looks at no
+ * prototype from one on whose constructor is a built-in.
+ */
+export function hideFields(prototype: ServiceError, names: readonly string[]): void {
+  const getterOf = (name: string): PropertyDescriptor => ({
+    get(this: { [HIDDEN]?: Hidden }) {
+      return this[HIDDEN]?.[name]?.();
+    },
+  });
+  const getters = Object.fromEntries(names.map((name) => [name, getterOf(name)]));
+  const properties = { constructor: { value: Error }, ...getters };
+  const above = Object.getPrototypeOf(prototype) as object;
+  Object.setPrototypeOf(prototype, Object.create(above, properties) as object);
+}
+
+/** @param values functions, as a value would be printed with the error's hidden properties */
+export function keepHidden(error: ServiceError, values: Hidden): void {
+  Object.defineProperty(error, HIDDEN, { value: values });
+}
+
 /**
  * A copy for one of several callers that fail for one reason. Each may write into its error: a host adds fields, and
  * axios adds the caller's frames to the stack, which would grow with each caller. Other errors are returned as they are.

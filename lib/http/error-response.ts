@@ -17,7 +17,9 @@ export function errorResponse(
   const hidden = ['set-cookie', 'authorization', appTokenHeader.toLowerCase()];
   const make = (): ApiErrorResponse => {
     const texts = Object.entries(headers).map(([name, value = '']) => [name, String(value)]);
-    const shown = texts.filter(([name, value]) => !hidden.includes(name) && !holdsSecret(value, secrets));
+    const shown = texts.filter(
+      (header) => !hidden.includes(header[0]) && !header.some((text) => holdsSecret(text, secrets)),
+    );
     const data = body.length <= MAX_BYTES && isClean(json, secrets) ? json : undefined;
     return { status, headers: Object.fromEntries(shown) as Record<string, string>, data };
   };

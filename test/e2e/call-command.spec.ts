@@ -198,7 +198,12 @@ describe('nestjs-service call', () => {
     const sent = ({ headers }: { headers: Readonly<Record<string, string>> }) =>
       headers.authorization ?? headers['service-app-token'];
     simulator.answer('GET', '/mirror/v1', (request) => ({
-      headers: { 'set-cookie': 'session=s3cret; Secure', 'x-seen': sent(request), 'x-other': 'shown' },
+      headers: {
+        'set-cookie': 'session=s3cret; Secure',
+        'x-seen': sent(request),
+        [`x-${String(sent(request)).replace(/[^\w.-]/g, '-')}`]: 'named',
+        'x-other': 'shown',
+      },
       body: `of ${sent(request)} \xff`,
     }));
     for (const env of [simulator.env(), simulator.env({ authentication: 'oauth' })]) {
@@ -206,10 +211,20 @@ describe('nestjs-service call', () => {
       expect(complained).not.toMatch(/cookie|s3cret/);
       expect(complained).toContain('x-other: shown\n');
       expect(complained).toContain('x-seen: [not shown');
+      expect(complained).toMatch(/^\[not shown.*\]: named$/m);
       expect(complained).toMatch(/\nThe body holds a credential, and is not shown\.\n$/);
       expect(printed).toBe('');
     }
   });
+
+  it.each(['C:/Program Files/Git/banks/v1', 'D:\\tools\\Git\\banks\\v1'])(
+    'says that Git Bash has rewritten the path: %s',
+    async (path) => {
+      const { code, complained } = await call(['GET', path]);
+      expect([code, complained]).toEqual([2, expect.stringContaining(`'${path}' is a path of Windows.`)]);
+      expect(complained).toContain('MSYS_NO_PATHCONV=1 npx nestjs-service call GET /banks/v1');
+    },
+  );
 
   it.each([
     ['plain', (text: string) => text],

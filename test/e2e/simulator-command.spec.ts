@@ -591,6 +591,11 @@ describe('nestjs-service simulator --fail', () => {
   });
 });
 
+it('says of --fail that Git Bash has rewritten the path', () => {
+  for (const text of ['C:/Program Files/Git/banks/v1=503:3', 'C:\\Program Files\\Git\\banks\\v1=503;3'])
+    expect(() => readFault(text)).toThrow(/is a path of Windows\. Git Bash .* MSYS_NO_PATHCONV=1/);
+});
+
 describe('nestjs-service simulator --routes', () => {
   it.each<[string, string, string, (http: ServiceHttpService) => Promise<void>]>([
     [

@@ -705,7 +705,7 @@ describe('Refused is', () => {
   ])(
     '%s, if code gives the text of a variable, and says that it is a string',
     async (option, given, words) => {
-      const faults = await faultsOf({ ...sandbox, ...given } as ServiceModuleOptions);
+      const faults = await faultsOf({ ...sandbox, ...given });
       expect(faults.map((fault) => [fault.option, fault.message.split('; ').at(-1)])).toEqual([
         [option, words],
       ]);

@@ -7,7 +7,7 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from '
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
 import { pathToFileURL } from 'node:url';
-import { inspect } from 'node:util';
+import { format, inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import {
@@ -17,6 +17,7 @@ import {
   copyOf,
   describeError,
   ServiceApiError,
+  ServiceConnectionError,
   ServiceRequestError,
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
@@ -792,7 +793,8 @@ describe('the response of an error', () => {
   ])('has no data if a text in it has a credential: %s', (_, echo) => {
     for (const body of [{ said: echo }, { list: [{ [echo]: 1 }] }, echo])
       expect(dataOf(JSON.stringify(body))).toBeUndefined();
-    expect(responseOf('{}', { 'x-echo': echo, 'x-kept': 'said' }).headers).toEqual({ 'x-kept': 'said' });
+    const headers = { 'x-echo': echo, [`x-${echo}`]: 'named', 'x-kept': 'said' };
+    expect(responseOf('{}', headers).headers).toEqual({ 'x-kept': 'said' });
   });
 
   it('is judged after the escapes of JSON are read', () => {
@@ -838,12 +840,15 @@ describe('the response of an error', () => {
   const details = { message: 'a', status: 422, method: 'GET', path: '/a' };
   const response = { status: 422, headers: { 'x-said': SAID }, data: { said: SAID } };
   const made = (Class = ServiceApiError): ServiceApiError =>
-    new Class({ ...details, response: () => response });
+    new Class({ ...details, path: `/${SAID}`, route: '/a', response: () => response });
+  const lost = () =>
+    new ServiceConnectionError({ kind: 'reset', message: 'a', method: 'GET', path: `/${SAID}`, route: '/a' });
   class OfHost extends ServiceApiError {}
 
-  it('is behind a property, also in copies and in classes of a host', () => {
+  it('is behind a property, as the path is, also in copies and in classes of a host', () => {
     for (const error of [made(), copyOf(copyOf(made())) as ServiceApiError, made(OfHost)])
-      expect(error.response).toEqual(response);
+      expect([error.path, error.response]).toEqual([`/${SAID}`, response]);
+    expect([lost().path, (copyOf(lost()) as ServiceConnectionError).path]).toEqual([`/${SAID}`, `/${SAID}`]);
     expect(new ServiceApiError(details).response).toBeUndefined();
     expect(made()).toBeInstanceOf(ServiceApiError);
     expect(made().constructor).toBe(ServiceApiError);
@@ -853,14 +858,16 @@ describe('the response of an error', () => {
     ['itself', made],
     ['a copy', () => copyOf(made())],
     ['of a class of a host', () => made(OfHost)],
+    ['without an answer', lost],
     ['within', () => ({ list: [made()], cause: new Error('b', { cause: made() }) })],
-  ])('is shown nowhere by the error: %s', (_, make) => {
+  ])('is shown nowhere by the error, nor is the path: %s', (_, make) => {
     const error = make() as ServiceApiError;
     const walked: unknown[] = [];
     for (const key in error) walked.push(error[key as keyof ServiceApiError]);
     for (const key of Reflect.ownKeys(error)) walked.push(error[key as keyof ServiceApiError]);
     const all = { showHidden: true, getters: true, depth: 20, maxStringLength: Infinity } as const;
     const shown = [
+      format('%o %O %s %j', error, error, error, error),
       inspect(error, all),
       inspect(error, { ...all, customInspect: false }),
       inspect({ ...error }, all),
