@@ -48,6 +48,7 @@ export class ServiceConfigurationError extends ServiceError {
 
 /** The public fields of a certificate, to find it in the developer portal. */
 export interface CertificateSummary {
+  /** If the certificate has no subject, its alternative names or its serial number. */
   subject: string;
   issuer: string;
   fingerprint256: string;

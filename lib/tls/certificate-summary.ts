@@ -2,18 +2,25 @@ import { type X509Certificate } from 'node:crypto';
 import { DAY_MS } from '../time/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
 
-/** The days before a certificate's end on which the log warns of it. */
-export const WARNING_DAYS = 30;
+/** The log and the doctor warn of a certificate in its last 30 days, and in the last third of a life under 90 days. */
+const WARNING_MS = 30 * DAY_MS;
+const MAX_NAME = 160;
 
 /** Whole days left; negative once it has expired. */
 export function daysLeft({ validTo }: Pick<CertificateSummary, 'validTo'>, now: number): number {
   return Math.floor((validTo.getTime() - now) / DAY_MS);
 }
 
+/** Whether a certificate should be renewed by now, or has expired. */
+export function isEnding({ validFrom, validTo }: CertificateSummary, now: number): boolean {
+  const [from, to] = [validFrom.getTime(), validTo.getTime()];
+  return to - now < Math.min(WARNING_MS, (to - from) / 3);
+}
+
 /** The public facts of a certificate; plain data. */
 export function summarize(certificate: X509Certificate): CertificateSummary {
   return {
-    subject: oneLine(certificate.subject),
+    subject: oneLine(certificate.subject) || otherName(certificate),
     issuer: oneLine(certificate.issuer),
     fingerprint256: certificate.fingerprint256,
     validFrom: new Date(certificate.validFrom),
@@ -24,6 +31,11 @@ export function summarize(certificate: X509Certificate): CertificateSummary {
 /** "CN=app, O=Example (SHA-256 AB:CD...)": enough to find it in the developer portal. */
 export function describeCertificate({ subject, fingerprint256 }: CertificateSummary): string {
   return `"${subject}" (SHA-256 ${fingerprint256})`;
+}
+
+/** Certificates of SPIFFE and of some public authorities have no subject. */
+function otherName({ subjectAltName, serialNumber }: X509Certificate): string {
+  return subjectAltName?.slice(0, MAX_NAME) ?? `serial number ${serialNumber}`;
 }
 
 // Node puts one attribute in each line. An empty name is undefined in some versions.

@@ -327,6 +327,20 @@ describe('the doctor, of the variables alone,', () => {
     await rm(folder, { recursive: true });
   });
 
+  it('names ten certificates of a chain at most, and one of those that have expired', async () => {
+    const old = { notBefore: new Date(0), notAfter: new Date(DAY_MS), ca: true };
+    const roots = await Promise.all(Array.from({ length: 13 }, (_, index) => issue(`Root-${index}`, old)));
+    const valid = await issue('Valid', { ca: true });
+    const io = commandIo({
+      SERVICE_SANDBOX_URL: 'https://api.bank',
+      SERVICE_APP_TOKEN: 'a1',
+      SERVICE_TLS_CHAIN: [...roots, valid].map(({ certificate }) => certificate).join(''),
+    });
+    expect(await printed(0, ['--offline'], io)).toMatch(
+      /^warning +SERVICE_TLS_CHAIN .*"CN=Root-9" to \S+, and 4 more\. "CN=Root-0" has expired or will soon\. So it is with 12 more\.$/m,
+    );
+  });
+
   it('says that it does not expand a $ of an env file, which expandVariables of ConfigModule does', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
     await writeFile(join(folder, '.env'), "SERVICE_CLIENT_SECRET='pa$word'\nSERVICE_CLIENT_ID=plain\n");
@@ -348,7 +362,7 @@ describe('the doctor, of the variables alone,', () => {
     const root = await issue('Root', { ca: true });
     const intermediate = await issue('Intermediate', { ca: true, issuer: root });
     const notAfter = new Date(Date.now() + 5.5 * DAY_MS);
-    const ending = await issue('Ending', { ca: true, issuer: root, notAfter });
+    const ending = await issue('Ending', { ca: true, issuer: root, notBefore: new Date(0), notAfter });
     const own = await issue('app', { issuer: intermediate });
     const rowOf = async (...sent: Issued[]): Promise<string> => {
       const io = commandIo({

@@ -385,7 +385,7 @@ describe("a host's logger that fails, as after the end of its stream, harms noth
       const { logger, failed, logged } = failingLogger(how);
       const notAfter = new Date(Date.now() + 5 * 86_400_000);
       const [first, second, third] = await Promise.all([
-        simulator.issueCertificate({ commonName: 'first', notAfter }),
+        simulator.issueCertificate({ commonName: 'first', notBefore: new Date(0), notAfter }),
         simulator.issueCertificate({ commonName: 'second' }),
         simulator.issueCertificate({ commonName: 'third' }),
       ]);

@@ -11,13 +11,13 @@ import { variableOf, variablesOf } from '../../config/variables.js';
 import { GUIDES, VERSION } from '../../version.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import { formatDate } from '../../time/clock.js';
-import { daysLeft, describeCertificate, summarize, WARNING_DAYS } from '../../tls/certificate-summary.js';
+import { daysLeft, describeCertificate, isEnding, summarize } from '../../tls/certificate-summary.js';
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';
 import { type Configuration } from '../../engine/read-configuration.js';
 import { THE_ENVIRONMENT, type Variables } from '../env-file.js';
 import { DEFAULT_DIR } from '../simulator-options.js';
 import { capital, type Check, failed, type Finding, ok, warning } from './check.js';
-import { nameOf } from './judge.js';
+import { list, nameOf } from './judge.js';
 
 /** A configuration that was read and checked, as a person has it before them. `options` only if there are no faults. */
 type ConfigurationReading = Configuration &
@@ -128,15 +128,16 @@ function describeFile(path: string): string {
 function describePem(reading: ConfigurationReading, option: string): Finding | undefined {
   if (!reading.certificates) return undefined;
   const { now, certificates } = reading;
-  const { certificate, firstToEnd = certificate, sent, chain } = certificates;
+  const { certificate, sent, chain } = certificates;
   if (option === 'tls.certificate' && certificate) {
     const left = daysLeft(certificate, now);
-    const others = sent.slice(1).map(nameOf).join(', ');
+    const others = list(sent.slice(1), nameOf);
     const after = others && ` After it stand ${others}.`;
     const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid to ${formatDate(certificate.validTo)}, ${left} days left.${after}`;
-    if (firstToEnd && daysLeft(firstToEnd, now) < WARNING_DAYS) {
+    const ending = sent.map(summarize).find((each) => isEnding(each, now));
+    if (ending) {
       return warning(
-        `${message} ${describeCertificate(firstToEnd)} ends on ${formatDate(firstToEnd.validTo)}.`,
+        `${message} ${describeCertificate(ending)} ends on ${formatDate(ending.validTo)}.`,
         `Generate a new certificate in the developer portal, and put it and its key into ${rowName(reading, option)}.`,
       );
     }
@@ -148,12 +149,12 @@ function describePem(reading: ConfigurationReading, option: string): Finding | u
 }
 
 function describeChain(chain: readonly X509Certificate[], now: number): Finding {
-  const message = `The only trust anchor of the API: ${chain.map((each) => `${nameOf(each)} to ${formatDate(each.validTo)}`).join(', ')}.`;
-  const ending = chain.find((each) => daysLeft(summarize(each), now) < WARNING_DAYS);
-  return ending
-    ? warning(
-        `${message} ${nameOf(ending)} has expired or will soon.`,
-        'Download the chain anew from the developer portal.',
-      )
-    : ok(message);
+  const message = `The only trust anchor of the API: ${list(chain, (each) => `${nameOf(each)} to ${formatDate(each.validTo)}`)}.`;
+  const ending = chain.filter((each) => isEnding(summarize(each), now));
+  if (ending.length === 0) return ok(message);
+  const more = ending.length > 1 ? ` So it is with ${ending.length - 1} more.` : '';
+  return warning(
+    `${message} ${nameOf(ending[0])} has expired or will soon.${more}`,
+    'Download the chain anew from the developer portal.',
+  );
 }

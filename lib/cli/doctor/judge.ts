@@ -2,6 +2,7 @@ import { type X509Certificate } from 'node:crypto';
 import { type CertificateSummary, cleanText } from '../../errors/index.js';
 import { isHandshakeAlert, mayBeCertificate } from '../../exchange/classify.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
+import { summarize } from '../../tls/certificate-summary.js';
 import { formatDate } from '../../time/clock.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
@@ -59,7 +60,7 @@ function describeChain(
   );
   // The message says so itself.
   const isSaid = notVerified === 'CERT_SIGNATURE_FAILURE';
-  return `; the chain holds ${chain.map(nameOf).join(', ')}${isNamesake && !isSaid ? ': the same name, but another key' : ''}`;
+  return `; the chain holds ${list(chain, nameOf)}${isNamesake && !isSaid ? ': the same name, but another key' : ''}`;
 }
 
 function isSigned(certificate: X509Certificate, by: X509Certificate): boolean {
@@ -121,8 +122,20 @@ function refused(
 }
 
 /** `"CN=api.service.example, O=Service"`. What the other side says of itself is foreign text. */
-export function nameOf({ subject }: X509Certificate): string {
-  return quoted(subject);
+export function nameOf(certificate: X509Certificate): string {
+  return quoted(summarize(certificate).subject);
+}
+
+/** A chain may be all of the system's roots. */
+const MOST_LISTED = 10;
+
+export function list(
+  certificates: readonly X509Certificate[],
+  describe: (certificate: X509Certificate) => string,
+): string {
+  const more = certificates.length - MOST_LISTED;
+  const listed = certificates.slice(0, MOST_LISTED).map(describe).join(', ');
+  return more > 0 ? `${listed}, and ${more} more` : listed;
 }
 
 function issuer(certificate: X509Certificate): string {

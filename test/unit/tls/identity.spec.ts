@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
-import { createPrivateKey } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import * as http from 'node:http';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -559,11 +559,16 @@ describe('Expiry', () => {
   const inDays = (days: number) => new Date(Math.floor(clock.now() / 1000) * 1000 + days * DAY_MS);
   const ends = () =>
     lines.map((line) =>
-      /^(\w+: \S+: "[^"]+").*?( ends in \d+ days?,| expired)/.exec(line)?.slice(1).join(''),
+      line
+        .replace(/ \(SHA-256 [^)]*\)/g, '')
+        .replace(/,? on [^;.]*/g, '')
+        .replace(/\. [^.]*\.$/, ''),
     );
+  /** Their life is long, so that the last 30 days are what counts. */
+  const notBefore = new Date(0);
 
   it('of ours is warned of each day in the last 30, and it is not healthy afterwards', async () => {
-    const ending = await authority.client('ending', { notAfter: inDays(32.5) });
+    const ending = await authority.client('ending', { notBefore, notAfter: inDays(32.5) });
     const identity = await start(tlsSettings(pemsOf(ending)));
     expect(lines).toEqual([]);
     expect(identity.status).toMatchObject({ healthy: true, daysLeft: 32 });
@@ -576,7 +581,7 @@ describe('Expiry', () => {
       ),
     ]);
     await clock.advance(28 * DAY_MS);
-    expect(ends().at(-1)).toBe('warn: tls.certificate: "CN=ending" ends in 1 day,');
+    expect(ends().at(-1)).toBe('warn: tls.certificate: "CN=ending" ends in 1 day');
     await clock.advance(2 * DAY_MS);
     expect(ends().at(-1)).toBe('error: tls.certificate: "CN=ending" expired');
     expect(lines).toHaveLength(31);
@@ -584,19 +589,18 @@ describe('Expiry', () => {
   });
 
   it('of what is sent after ours, and of the chain: each is named, the first that we send is the status', async () => {
-    const old = { notBefore: new Date(0), notAfter: new Date(DAY_MS) };
+    const old = { notBefore, notAfter: new Date(DAY_MS) };
     const [ca, other, root] = await Promise.all([
-      issue('Issuing', { ca: true, notAfter: inDays(9.5) }),
+      issue('Issuing', { ca: true, notBefore, notAfter: inDays(9.5) }),
       issue('Old', { ca: true, ...old }),
-      issue('Root', { ca: true, notAfter: inDays(30.5) }),
+      issue('Root', { ca: true, notBefore, notAfter: inDays(30.5) }),
     ]);
-    const ours = await authority.client('ours', { notAfter: inDays(20.5) });
+    const ours = await authority.client('ours', { notBefore, notAfter: inDays(20.5) });
     const pems = { ...pemsOf(ours), certificate: ours.certificate + ca.certificate };
     pems.chain += other.certificate + root.certificate;
     const identity = await start(tlsSettings(pems));
     expect(ends()).toEqual([
-      'warn: tls.certificate: "CN=ours" ends in 20 days,',
-      'warn: tls.certificate: "CN=Issuing" ends in 9 days,',
+      'warn: tls.certificate: "CN=ours" ends in 20 days; "CN=Issuing" ends in 9 days',
       'error: tls.chain: "CN=Old" expired',
     ]);
     expect(identity.certificate?.subject).toBe('CN=ours');
@@ -606,8 +610,40 @@ describe('Expiry', () => {
     expect(identity.status).toMatchObject({ healthy: false, certificate, daysLeft: -1 });
   });
 
+  it('of a certificate that lives for a day is warned of in its last 8 hours, once', async () => {
+    const ofADay = { notBefore: inDays(0), notAfter: inDays(1) };
+    const identity = await start(tlsSettings(pemsOf(await authority.client('short', ofADay))));
+    await clock.advance((15.9 / 24) * DAY_MS);
+    expect(lines).toEqual([]);
+    await clock.advance((0.4 / 24) * DAY_MS);
+    expect(ends()).toEqual(['warn: tls.certificate: "CN=short" ends within a day']);
+    await clock.advance((7.6 / 24) * DAY_MS);
+    expect(lines).toHaveLength(1);
+    await clock.advance((0.3 / 24) * DAY_MS);
+    expect(ends().at(-1)).toBe('error: tls.certificate: "CN=short" expired');
+    expect(identity.status.healthy).toBe(false);
+  });
+
+  it('of many roots in the chain is one line a day, and a certificate without a subject has another name', async () => {
+    const spiffe = await issue('', { ca: true, notBefore, notAfter: new Date(DAY_MS), names: ['a.example'] });
+    const nameless = await issue('', { ca: true, notBefore, notAfter: new Date(DAY_MS) });
+    const more = await Promise.all(
+      ['A', 'B', 'C'].map((name) => issue(name, { ca: true, notBefore, notAfter: new Date(DAY_MS) })),
+    );
+    const chain = [
+      ...[spiffe, nameless, ...more].map(({ certificate }) => certificate),
+      authority.chain,
+    ].join('');
+    await start(tlsSettings({ ...pemsOf(clients[0]), chain }));
+    const { serialNumber } = new X509Certificate(nameless.certificate);
+    const line = `error: tls.chain: "DNS:a.example" expired; "serial number ${serialNumber}" expired; "CN=A" expired; and 2 more`;
+    expect(ends()).toEqual([line]);
+    await clock.advance(2.5 * DAY_MS);
+    expect(ends()).toEqual([line, line, line]);
+  });
+
   it('is looked for in the identity that is in use', async () => {
-    let current = await authority.client('first', { notAfter: inDays(5.5) });
+    let current = await authority.client('first', { notBefore, notAfter: inDays(5.5) });
     const identity = await start(from(() => pemsOf(current)));
     current = clients[1];
     await identity.reload();
