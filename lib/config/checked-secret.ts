@@ -14,11 +14,12 @@ const BROKEN =
 export async function checkedSecret(
   value: SecretValue | (() => string | Promise<string>) | undefined,
   option: 'appToken' | 'oauth.clientSecret',
+  folder: string,
 ): Promise<{ secret?: Secret; faults: ConfigurationFault[] }> {
   if (value === undefined || (typeof value === 'function' && option !== 'appToken')) return { faults: [] };
   const fault = (message: string) => ({ faults: [{ option, message }] });
   try {
-    const secret = typeof value === 'function' ? await secretOf(value) : await readSecret(value);
+    const secret = typeof value === 'function' ? await secretOf(value) : await readSecret(value, folder);
     const text = secret.reveal();
     if (text.trim() === '') {
       return fault(

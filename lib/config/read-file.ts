@@ -15,11 +15,11 @@ export async function readRegularFile(path: string): Promise<Buffer> {
 }
 
 /** Why {@link readRegularFile} failed: "the file /run/secrets/x cannot be read (ENOENT)". */
-function whyUnreadable(path: string, error: unknown): string {
+function whyUnreadable(path: string, folder: string, error: unknown): string {
   const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
   if (isInQuotes(path)) return `names a file that cannot be read (${code}); ${KEPT_QUOTES}.`;
   return isPlainPath(path)
-    ? `the file ${resolve(path)} cannot be read (${code}).`
+    ? `the file ${resolve(folder, path)} cannot be read (${code}).`
     : `names a file that cannot be read (${code}). Its path is not shown, as it may be the secret itself: to give the value, leave out _FILE, or { file } in code.`;
 }
 
@@ -35,12 +35,13 @@ export class UnreadableFile extends Error {}
 
 /**
  * Reads a secret or a PEM.
+ * @param folder where relative paths begin: the working directory at the start, which the application may change later
  * @throws UnreadableFile
  */
-export async function readSecret(value: SecretValue): Promise<Secret> {
+export async function readSecret(value: SecretValue, folder: string): Promise<Secret> {
   if (typeof value === 'string') return Secret.of(value);
-  const bytes = await readRegularFile(value.file).catch((error: unknown) => {
-    throw new UnreadableFile(whyUnreadable(value.file, error));
+  const bytes = await readRegularFile(resolve(folder, value.file)).catch((error: unknown) => {
+    throw new UnreadableFile(whyUnreadable(value.file, folder, error));
   });
   return Secret.of(decodeText(bytes));
 }

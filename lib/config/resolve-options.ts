@@ -62,10 +62,11 @@ export async function resolveOptions(
   const valid = { ...merged };
   for (const option of broken) setValue(valid, option, undefined);
   const { urls: _, ...options } = mergeOptions(valid, DEFAULTS) as FilledOptions;
-  const appToken = await checkedSecret(options.appToken, 'appToken');
-  const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret');
+  const folder = process.cwd();
+  const appToken = await checkedSecret(options.appToken, 'appToken', folder);
+  const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret', folder);
   const store = await storeFaults(options.tokenStore);
-  const tls = { ...tlsSettings(options, locate), needsChain: chosen?.needsChain };
+  const tls = { ...tlsSettings(options, locate), folder, needsChain: chosen?.needsChain };
   const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
   const warnings = located(mode ? sdkWithoutAppToken(mode) : []);
   if (faults.length > 0 || !chosen?.addresses || !mode) return { tls, faults, warnings };
@@ -76,7 +77,7 @@ export async function resolveOptions(
     authentication: mode.authentication,
     addresses: chosen.addresses,
     appToken: appToken.secret,
-    oauth: oauthSettings(options),
+    oauth: oauthSettings(options, folder),
     tls,
     http: httpSettings(options.http, name),
   };
@@ -94,11 +95,11 @@ async function storeFaults(store: TokenStore | undefined): Promise<Configuration
 }
 
 /** Undefined without OAuth: after the checks, there are both credentials or neither. */
-function oauthSettings({ oauth }: FilledOptions): OAuthSettings | undefined {
+function oauthSettings({ oauth }: FilledOptions, folder: string): OAuthSettings | undefined {
   const { clientId, clientSecret: source, ...settings } = oauth;
   if (clientId === undefined || source === undefined) return undefined;
   const clientSecret = async (): Promise<Secret> =>
-    typeof source === 'function' ? Secret.of(await source()) : readSecret(source);
+    typeof source === 'function' ? Secret.of(await source()) : readSecret(source, folder);
   return { ...settings, clientId, clientSecret };
 }
 

@@ -51,6 +51,8 @@ export interface TlsSettings {
   /** Where an option is set, or would be; with a function, its name alone. */
   locate: (option: string) => OptionLocation;
   reload: boolean;
+  /** Where relative paths begin. Default: the working directory of the moment. */
+  folder?: string;
   /** Of the options; a function returns its own. */
   publicRoots?: boolean;
   /** Undefined if no call over https has the client certificate. */

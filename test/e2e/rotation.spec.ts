@@ -86,6 +86,38 @@ async function revoke(certificate: IssuedCertificate): Promise<void> {
   await until(() => simulator.openConnections === 0);
 }
 
+it('Files by relative paths are those of the start, also after the application has changed its working directory', async () => {
+  simulator = await startSimulator();
+  const before = process.cwd();
+  await inPlace(folder, await issue('relative-0'));
+  await writeFile(join(folder, 'client-secret'), simulator.clientSecret);
+  process.chdir(folder);
+  try {
+    const options = simulator.moduleOptions({ oauth: true });
+    const oauth = { ...options.oauth, clientSecret: { file: 'client-secret' } };
+    const files = { certificate: { file: 'tls.crt' }, privateKey: { file: './tls.key' } };
+    const tls = { ...files, chain: simulator.chain };
+    const { auth, banks } = await start({ ...options, oauth, tls }, new CollectingLogger());
+    process.chdir(tmpdir());
+    const next = await issue('relative-1');
+    await inPlace(folder, next);
+    simulator.rotateClientSecret('another-secret');
+    await writeFile(join(folder, 'client-secret'), 'another-secret');
+    await auth.reloadCertificate();
+    await banks.list();
+    expect(subjects()).toEqual([next.subject]);
+    expect((await auth.getCustomerToken('c-1')).scope).toBe('customer.c-1');
+    await rm(join(folder, 'tls.key'));
+    await auth.reloadCertificate();
+    const message = `the file ${join(folder, 'tls.key')} cannot be read (ENOENT).`;
+    expect(auth.identityStatus.lastReloadFault?.faults).toMatchObject([
+      { option: 'tls.privateKey', message },
+    ]);
+  } finally {
+    process.chdir(before);
+  }
+});
+
 describe('Certificate and key are replaced while calls run', () => {
   const REPLACEMENTS = soakOr(10, 1);
   const LASTS_MS = soakOr(30_000, 0);

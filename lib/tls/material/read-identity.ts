@@ -36,7 +36,7 @@ const READ_TIMEOUT_MS = 30_000;
 
 /** Reads the files, or calls the function and reads the files that it names. Never rejects, not even if it is stopped. */
 export async function readIdentity(
-  { source, locate, publicRoots, needsChain }: TlsSettings,
+  { source, locate, folder, publicRoots, needsChain }: TlsSettings,
   clock: Clock,
   stopped?: AbortSignal,
 ): Promise<IdentitySnapshot> {
@@ -45,7 +45,7 @@ export async function readIdentity(
   try {
     return await within(limit, async () => {
       const pems = typeof source === 'function' ? await answerOf(source) : { ...source, publicRoots };
-      const inputs = await Promise.all(KEYS.map((key) => readInput(locate(`tls.${key}`), pems[key])));
+      const inputs = await Promise.all(KEYS.map((key) => readInput(locate(`tls.${key}`), pems[key], folder)));
       const [certificate, privateKey, passphrase, chain] = inputs;
       const isPublic = pems.publicRoots === true;
       const digest = digestOf([...inputs.map((each) => each?.fault ?? each?.text?.reveal()), isPublic]);
@@ -94,7 +94,7 @@ async function answerOf(source: TlsIdentitySource): Promise<TlsIdentityPems> {
 }
 
 /** Reads the value, or the file it names. Never throws: `fault` has the reason. */
-async function readInput(location: OptionLocation, value: unknown): Promise<Input | undefined> {
+async function readInput(location: OptionLocation, value: unknown, folder = ''): Promise<Input | undefined> {
   if (value === undefined || value === null) return undefined;
   const given = value instanceof Secret ? value.reveal() : value;
   const input: Input = { location, path: isFile(given) ? given.file : undefined };
@@ -102,7 +102,7 @@ async function readInput(location: OptionLocation, value: unknown): Promise<Inpu
   // A function may return anything, and the identity is read even if other checks have found faults in the options.
   if (typeof given !== 'string' && !isFile(given)) return failed('is neither text nor { file: path }.');
   try {
-    const text = await readSecret(given);
+    const text = await readSecret(given, folder);
     if (text.reveal().trim() !== '') return { ...input, text };
     return failed(`${nameOf(input)} is empty. Fill it, or leave the option out.`);
   } catch (error) {

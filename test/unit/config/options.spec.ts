@@ -393,7 +393,13 @@ describe('What is filled in', () => {
     const source = () => ({});
     const { locate, ...settings } = (await resolved({ ...production, tls: source })).tls;
     expect(locate('tls.chain')).toEqual({ option: 'tls.chain' });
-    expect(settings).toEqual({ source, reload: true, publicRoots: false, needsChain: 'required' });
+    expect(settings).toEqual({
+      source,
+      reload: true,
+      publicRoots: false,
+      folder: process.cwd(),
+      needsChain: 'required',
+    });
   });
 
   it.each([
