@@ -39,6 +39,12 @@ const OWN = new Set([
   'payment.processor.ts',
 ]);
 
+async function entriesOf<T>(source: AsyncIterable<T>): Promise<T[]> {
+  const entries: T[] = [];
+  for await (const entry of source) entries.push(entry);
+  return entries;
+}
+
 describe('docs/recipes.md', () => {
   const written = readDocument('docs/recipes.md').then(({ fences }) =>
     writeSnippets(
@@ -81,41 +87,101 @@ describe('docs/recipes.md', () => {
       await expect(find('other')).rejects.toMatchObject({ status: 503, outcomeUnknown: true });
     });
 
-    it('reads page after page, and no more than is used', async () => {
-      type Read = (page: number) => Promise<{ data: number[]; page?: object }>;
-      const { pages } = (await import((await written).path('pages.ts'))) as {
-        pages: (read: Read, listOf: (body: { data: number[] }) => number[]) => AsyncGenerator<number>;
+    describe('page after page', () => {
+      interface Body {
+        data?: { entries?: number[] } | number[];
+        content?: number[];
+      }
+      type Pages = (
+        read: (page: number) => Promise<Body>,
+        listOf: (body: Body) => number[] | undefined,
+        first?: number,
+      ) => AsyncGenerator<number>;
+      const load = async () => (await import((await written).path('pages.ts'))) as { pages: Pages };
+      const ALL = Array.from({ length: 250 }, (_, index) => index);
+      const LISTS: Record<string, [(list: number[]) => Body, (body: Body) => number[] | undefined]> = {
+        data: [(data) => ({ data }), ({ data }) => data as number[]],
+        'data.<name>': [
+          (entries) => ({ data: { entries } }),
+          ({ data }) => (data as Body['data'] & { entries?: number[] }).entries,
+        ],
+        content: [(content) => ({ content }), ({ content }) => content],
       };
-      const { accountFeed } = (await import((await written).path('account-feed.ts'))) as {
-        accountFeed: (...given: unknown[]) => AsyncGenerator<{ account_id: string }>;
+      const COUNTS: Record<string, (total_pages: number) => object> = {
+        'page.total_pages': (total_pages) => ({ page: { number: 0, total_pages } }),
+        'total_pages at the top': (total_pages) => ({ total_pages }),
+        'no number of pages': () => ({ page: { number: 0 } }),
       };
-      const { customer_id } = await api.customers.create<{ customer_id: string }>({ app_user_id: 'feed' });
-      simulator.clearRequests();
-      const accounts: string[] = [];
-      for await (const { account_id } of accountFeed(api.http, `entity-${customer_id}`, 1))
-        accounts.push(account_id);
-      expect(accounts).toHaveLength(2);
-      expect(new Set(accounts).size).toBe(2);
-      const asked = simulator.apiRequests.map(({ path }) => path.replace(/^.*&page/, 'page'));
-      expect(asked).toEqual(['page=0&size=1', 'page=1&size=1']);
+      const FORMS = Object.keys(LISTS).flatMap((list) => Object.keys(COUNTS).map((count) => [list, count]));
 
-      /** How many pages are read of five numbers, two a page, with the number of pages in this place. */
-      const all = [[0, 1], [2, 3], [4], []];
-      const readWith = async (count: object, end = Infinity): Promise<number> => {
-        const numbers: number[] = [];
-        let reads = 0;
-        const read: Read = async (page) => ({ data: all[page], ...(reads++, count) });
-        for await (const each of pages(read, ({ data }) => data)) {
-          numbers.push(each);
-          if (numbers.length === end) break;
+      it.each(FORMS)('reads all entries in %s, with %s', async (list, count) => {
+        const { pages } = await load();
+        const [place, listOf] = LISTS[list];
+        // A service that sends fewer entries in a page than it was asked for.
+        const most = 40;
+        const asked: number[] = [];
+        simulator.answer('GET', '/data/v2/history', ({ params }) => {
+          const page = Number(params.page);
+          asked.push(page);
+          const entries = ALL.slice(page * most, (page + 1) * most);
+          return {
+            json: { status: 'OK', ...place(entries), ...COUNTS[count](Math.ceil(ALL.length / most)) },
+          };
+        });
+        const read = (page: number) =>
+          api.http.get<Body>('/data/v2/history', { params: { page, size: 100 } });
+        expect(await entriesOf(pages(read as never, listOf))).toEqual(ALL);
+        expect(asked).toEqual(ALL.slice(0, count === 'no number of pages' ? 8 : 7));
+      });
+
+      it('begins where its caller says, and reads as many pages as there are', async () => {
+        const { pages } = await load();
+        const asked: number[] = [];
+        const read = async (page: number) => (asked.push(page), { data: [page], page: { total_pages: 3 } });
+        const listOf = ({ data }: Body) => data as number[];
+        expect(await entriesOf(pages(read, listOf, 1))).toEqual([1, 2, 3]);
+        expect(await entriesOf(pages(read, listOf))).toEqual([0, 1, 2]);
+        expect(asked).toEqual([1, 2, 3, 0, 1, 2]);
+      });
+
+      it('reads no more pages than are used, also of the routes of the known API', async () => {
+        const { accountFeed } = (await import((await written).path('account-feed.ts'))) as {
+          accountFeed: (...given: unknown[]) => AsyncGenerator<{ account_id: string }>;
+        };
+        const { customer_id } = await api.customers.create<{ customer_id: string }>({ app_user_id: 'feed' });
+        const entity = `entity-${customer_id}`;
+        simulator.clearRequests();
+        for await (const { account_id } of accountFeed(api.http, entity, 1)) {
+          expect(account_id).toBe(`current-${entity}`);
+          break;
         }
-        expect(numbers).toEqual([0, 1, 2, 3, 4].slice(0, end));
-        return reads;
-      };
-      expect(await readWith({ page: { total_pages: 3 } })).toBe(3);
-      expect(await readWith({ total_pages: 3 })).toBe(3);
-      expect(await readWith({})).toBe(4);
-      expect(await readWith({}, 2)).toBe(1);
+        const all = await entriesOf(accountFeed(api.http, entity, 1));
+        expect(all.map(({ account_id }) => account_id)).toEqual([`current-${entity}`, `savings-${entity}`]);
+        const asked = simulator.apiRequests.map(({ path }) => /page=\d/.exec(path)?.[0]);
+        expect(asked).toEqual(['page=0', 'page=0', 'page=1']);
+      });
+
+      it.each<[string, Body & { page?: object }, RegExp | number[]]>([
+        [
+          'is empty and not the last',
+          { data: [], page: { total_pages: 3 } },
+          /^Page 0 is empty, and there should be 3$/,
+        ],
+        ['has no list', { page: { total_pages: 3 } }, /^Page 0 has no list$/],
+        ['has its list elsewhere', { data: { entries: [1] } }, /^Page 0 has no list$/],
+        ['is the only one, and empty', { data: [], page: { total_pages: 1 } }, []],
+        ['is empty, of none', { data: [], page: { total_pages: 0 } }, []],
+      ])('does not lose entries in silence: a page that %s', async (_, body, outcome) => {
+        const { pages } = await load();
+        const read = entriesOf(
+          pages(
+            async () => body,
+            ({ data }) => data as number[],
+          ),
+        );
+        if (Array.isArray(outcome)) expect(await read).toEqual(outcome);
+        else await expect(read).rejects.toThrow(outcome);
+      });
     });
 
     it('fetches the results of a read that was PENDING, until time is up', async () => {
