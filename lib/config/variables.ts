@@ -58,13 +58,24 @@ export function readVariables(
 }
 
 /**
- * The `service` namespace of @nestjs/config: the SERVICE_* variables as {@link ServiceModuleOptions}. Loading it is
- * optional, because ServiceModule reads the same variables itself.
+ * Options of serviceConfig() have the faults of their variables here. A host's spread, `{ ...serviceConfig(), http }`, keeps
+ * the property, so that errors of createServiceClient() name the variables in this case, and in no other.
  */
-export const serviceConfig = registerAs(
-  'service',
-  (): ServiceModuleOptions => readVariables((variable) => process.env[variable]).options,
-);
+const VARIABLE_FAULTS = Symbol('nestjs-service:variable-faults');
+
+/**
+ * The `service` namespace of @nestjs/config: the SERVICE_* variables as {@link ServiceModuleOptions}. Loading it is
+ * optional, because ServiceModule reads the same variables itself. Without Nest: `createServiceClient(serviceConfig())`.
+ */
+export const serviceConfig = registerAs('service', (): ServiceModuleOptions => {
+  const { options, faults } = readVariables((variable) => process.env[variable]);
+  return Object.assign(options, { [VARIABLE_FAULTS]: faults });
+});
+
+/** Undefined if the options do not come from {@link serviceConfig}. */
+export function variableFaultsOf(options: ServiceModuleOptions): readonly ConfigurationFault[] | undefined {
+  return (options as { [VARIABLE_FAULTS]?: readonly ConfigurationFault[] })[VARIABLE_FAULTS];
+}
 
 /** Text that is not of the option's kind stays text. */
 export function parseValue(raw: unknown, kind: OptionKind): unknown {

@@ -6,8 +6,9 @@ import { openClient } from './open-client.js';
 import { readConfiguration } from './read-configuration.js';
 
 /**
- * A client without Nest, for a script, a worker or another framework; `ServiceModule` is the same client for Nest. No
- * variable is read. It logs by Nest's Logger, and resolves after the `startupCheck`. `close()` it at the end.
+ * A client without Nest, for a script, a worker or another framework; `ServiceModule` is the same client for Nest. It reads no
+ * variable: `createServiceClient(serviceConfig())` gives it those of SERVICE_*, and its errors then name them. It logs by
+ * Nest's Logger, and resolves after the `startupCheck`. `close()` it at the end.
  *
  * The options are the host's own code, and never a tenant's data: `{ file }` reads a file of this server, and an address
  * gets the credentials.

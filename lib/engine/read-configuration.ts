@@ -1,7 +1,7 @@
 import { mergeOptions, type ServiceModuleOptions } from '../config/options.js';
 import { resolveOptions } from '../config/resolve-options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { readVariables } from '../config/variables.js';
+import { readVariables, variableFaultsOf } from '../config/variables.js';
 import { type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
 import { systemClock } from '../time/clock.js';
@@ -28,12 +28,15 @@ export async function readConfiguration(
   { name, given, namespace, readVariable }: ConfigurationSources,
   log: Log,
 ) {
-  const variables = readVariables(readVariable ?? (() => undefined), name);
+  const givenFaults = variableFaultsOf(given);
+  const variables = readVariable
+    ? readVariables(readVariable, name)
+    : { options: {}, faults: givenFaults ?? [] };
   const merged = mergeOptions(given, namespace, variables.options);
   const { options, tls, warnings, ...resolved } = await resolveOptions(
     merged,
     name,
-    readVariable !== undefined,
+    (readVariable ?? givenFaults) !== undefined,
   );
   const { identity, certificate, ...opened } = await ClientIdentity.open({
     tls,

@@ -371,6 +371,34 @@ describe('createServiceClient', () => {
     await expect(createServiceClient(undefined as never)).rejects.toThrow(/takes an object of options/);
   });
 
+  it('names the variables of serviceConfig() in its errors, also beside options of the code', async () => {
+    const { SERVICE_APP_TOKEN: _, ...variables } = simulator.env({ environment: 'sandbox' });
+    const both = { SERVICE_CLIENT_SECRET: 'secret', SERVICE_CLIENT_SECRET_FILE: '/nowhere' };
+    setVariables({ ...variables, ...both, SERVICE_HTTP_RETRIES: 'two' });
+    const http = { timeout: 60_000 };
+    for (const options of [
+      serviceConfig(),
+      { ...serviceConfig(), linkSdk: {} },
+      { ...serviceConfig(), http },
+    ]) {
+      const { message } = (await rejection(createServiceClient(options))) as ServiceConfigurationError;
+      expect(message).toMatch(/\n {2}- appToken \(SERVICE_APP_TOKEN\): is missing/);
+      expect(message).toMatch(/SERVICE_CLIENT_SECRET and SERVICE_CLIENT_SECRET_FILE are both set/);
+      if (options.http !== http) expect(message).toMatch(/- http\.retries \(SERVICE_HTTP_RETRIES\): /);
+      expect(message).not.toMatch(/ConfigModule/);
+    }
+  });
+
+  it('names the variables of serviceConfig() in the hint of a failed call', async () => {
+    setVariables(simulator.env({ environment: 'sandbox' }));
+    const { banks, close } = await createServiceClient({ ...serviceConfig(), http: { retries: 0 } });
+    simulator.fail({ path: '/banks/v1', fault: { status: 401, json: {} } });
+    expect(await rejection(banks.list())).toMatchObject({
+      hint: expect.stringContaining('appToken (SERVICE_APP_TOKEN)'),
+    });
+    await close();
+  });
+
   it('checks options as the module does, certificates and the start-up check too', async () => {
     const options = simulator.moduleOptions({ environment: 'production' });
     const tls = { ...options.tls, privateKey: other.application.privateKey };
