@@ -1,5 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Body, Controller, Get, Post, type Type } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import {
+  Body,
+  Controller,
+  type ExceptionFilter,
+  Get,
+  type HttpException,
+  Inject,
+  Param,
+  Post,
+  type Type,
+} from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -7,6 +17,9 @@ import { ApiNotFoundResponse, ApiProperty, DocumentBuilder, PickType, SwaggerMod
 import { Test } from '@nestjs/testing';
 import { createHmac } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
+import { cp } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import { type AddressInfo } from 'node:net';
 import { Subject, switchMap } from 'rxjs';
 import {
   BanksService,
@@ -15,11 +28,13 @@ import {
   LinkSessionDto,
   type ServiceAuthService,
   type ServiceCallEvent,
+  type ServiceClient,
   ServiceExceptionFilter,
   type ServiceHttpService,
   ServiceModule,
+  type ServiceModuleOptions,
 } from 'nestjs-service';
-import { knownApiRoutes, serviceErrors, ServiceSimulator } from 'nestjs-service/testing';
+import { knownApiRoutes, serviceErrors, ServiceSimulator, stubService } from 'nestjs-service/testing';
 import { startSimulator } from '../helpers/simulators.js';
 import { startModule, type StartedModule } from '../helpers/start-module.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
@@ -37,6 +52,13 @@ const OWN = new Set([
   'account-feed.ts',
   'when-ready.ts',
   'payment.processor.ts',
+  'read-data.ts',
+  'sync.ts',
+  'addresses.ts',
+  'optional.module.ts',
+  'server.ts',
+  'bank-feed.ts',
+  'top-ups.ts',
 ]);
 
 async function entriesOf<T>(source: AsyncIterable<T>): Promise<T[]> {
@@ -48,10 +70,15 @@ async function entriesOf<T>(source: AsyncIterable<T>): Promise<T[]> {
 describe('docs/recipes.md', () => {
   const written = readDocument('docs/recipes.md').then(({ fences }) =>
     writeSnippets(
-      fences.filter(({ file = '' }) => OWN.has(file)),
+      fences
+        .filter(({ file = '' }) => OWN.has(file))
+        // A wait that a test has time for.
+        .map((fence) => ({ ...fence, text: fence.text.replace('everyMs = 5_000', 'everyMs = 5') })),
       { name: 'recipes', stubs: true },
     ),
   );
+  /** What a block of this document exports, by the name of its file. */
+  const load = async <T>(file: string): Promise<T> => (await import((await written).path(file))) as T;
   afterAll(async () => (await written).remove());
 
   describe('the calls of many backends', () => {
@@ -207,6 +234,150 @@ describe('docs/recipes.md', () => {
       for (const first of [{ status: 'FAILED', results_id: 'r-1' }, { status: 'PENDING' }])
         expect(await whenReady(first, () => Promise.reject(new Error('asked')), soon)).toBe(first);
     });
+  });
+
+  it.each(['FAILED', 'RECONNECT_REQUIRED'])(
+    'answers %s in a 200 like a failure, with its fields',
+    async (status) => {
+      const { readData } = await load<{ readData(...given: unknown[]): Promise<object> }>('read-data.ts');
+      await using simulator = await startSimulator();
+      const { http, module } = await startModule(simulator.moduleOptions());
+      const limits: unknown[] = [];
+      http.axiosRef.interceptors.request.use((config) => (limits.push(config.timeout), config));
+      const path = '/data/v2/accounts/{account_id}/transactions';
+      const read = () => readData(http, path, { pathParams: { account_id: 'a-1' } });
+      const pending = { status: 'PENDING', results_id: 'r-1' };
+      const failed = { status, message: 'Ask again', status_detail: 'By the bank', results_id: 'r-1' };
+      simulator.answer('GET', path, { json: pending });
+      simulator.answer('GET', '/data/v2/results/r-1', { json: failed });
+      const error = await read().catch((thrown: HttpException) => thrown);
+      expect((error as HttpException).getResponse()).toEqual({
+        statusCode: 409,
+        message: 'Ask again',
+        serviceStatus: status,
+        fields: { status_detail: 'By the bank' },
+      });
+      simulator.answer('GET', '/data/v2/results/r-1', { json: { status: 'OK', data: [1] } });
+      expect(await read()).toEqual({ status: 'OK', data: [1] });
+      expect(new Set(limits)).toEqual(new Set([60_000]));
+      await module.close();
+    },
+  );
+
+  it('syncs all customers: tries again, says which call failed, and leaves the rest to the next run', async () => {
+    type Sync = (...given: unknown[]) => Promise<string[]>;
+    const { sync } = await load<{ sync: Sync }>('sync.ts');
+    await using simulator = await startSimulator();
+    simulator.answer(knownApiRoutes());
+    const { http, module, customers } = await startModule(simulator.moduleOptions());
+    const ids = [];
+    for (const app_user_id of ['a', 'b', 'c'])
+      ids.push((await customers.create({ app_user_id }))!.customer_id);
+    const of = (id: string) => `/customers/v1/${id}/entities`;
+    simulator.fail({ path: of(ids[0]), times: 3, fault: { status: 503 } });
+    const expired = { status: 'CONSENT_EXPIRED', message: 'The consent has expired' };
+    simulator.fail({ path: of(ids[1]), times: 99, fault: { status: 403, json: expired } });
+    simulator.fail({
+      path: of(ids[2]),
+      times: 99,
+      fault: { status: 429, headers: { 'retry-after': '3600' } },
+    });
+    const [saved, logged]: [string[], string[]] = [[], []];
+    const save = async (id: string) => void saved.push(id);
+    expect(await sync(http, ids, save, (line: string) => void logged.push(line))).toEqual([ids[2]]);
+    expect(saved).toEqual([ids[0]]);
+    expect(logged).toEqual([
+      'GET /customers/v1/{customer_id}/entities: HTTP 403 CONSENT_EXPIRED: The consent has expired',
+      expect.stringMatching(/^GET \/customers\/v1\/\{customer_id\}\/entities: HTTP 429/),
+    ]);
+    await module.close();
+  });
+
+  it('switches the hosts of the API and of tokens by SERVICE_ENVIRONMENT', async () => {
+    const { addresses } = await load<{ addresses: ServiceModuleOptions }>('addresses.ts');
+    await using production = await startSimulator();
+    await using sandbox = await startSimulator();
+    const { baseUrl, authUrl } =
+      production.moduleOptions({ environment: 'production', oauth: true }).urls ?? {};
+    const { sandboxUrl, sandboxAuthUrl } =
+      sandbox.moduleOptions({ environment: 'sandbox', oauth: true }).urls ?? {};
+    const urls = { baseUrl, authUrl, sandboxUrl, sandboxAuthUrl };
+    expect(Object.keys(addresses.urls ?? {})).toEqual(Object.keys(urls));
+    const before = { ...process.env };
+    for (const [environment, called, other] of [
+      ['production', production, sandbox],
+      ['sandbox', sandbox, production],
+      ['', sandbox, production],
+    ] as const) {
+      const mode = { environment: environment || 'sandbox', authentication: 'oauth' } as const;
+      const { SERVICE_TLS_CERTIFICATE: _, SERVICE_TLS_PRIVATE_KEY: __, ...variables } = called.env(mode);
+      Object.assign(process.env, variables, { SERVICE_ENVIRONMENT: environment });
+      const { banks, module } = await startModule({ ...addresses, urls });
+      process.env = { ...before };
+      expect(await banks.list()).toHaveLength(10);
+      await module.close();
+      expect([called.apiRequests.length, called.tokenRequests.length, other.requests.length]).toEqual([
+        1, 1, 0,
+      ]);
+      called.clearRequests();
+    }
+  });
+
+  it('is off unless configured, and needs nothing but stubService in a test', async () => {
+    type Optional = { OptionalModule: Type; BankList: Type<{ all(): Promise<unknown> }> };
+    const { path } = await written;
+    const start = async (variables: object, name: string) => {
+      const before = { ...process.env };
+      Object.assign(process.env, variables);
+      // Another copy: the condition is asked when the file is loaded.
+      const copy = path(`optional-${name}.module.ts`);
+      await cp(path('optional.module.ts'), copy);
+      const { OptionalModule, BankList } = (await import(copy)) as Optional;
+      const builder = Test.createTestingModule({ imports: [OptionalModule] });
+      if (name === 'stubbed') stubService(builder, { banks: { list: () => ['Alpha'] } });
+      const module = await builder.compile();
+      process.env = before;
+      return { banks: module.get(BankList), close: () => module.close() };
+    };
+    const off = await start({}, 'off');
+    await expect(off.banks.all()).rejects.toThrow('Banks are not configured');
+    await using simulator = await startSimulator();
+    const on = await start(simulator.env({ environment: 'sandbox' }), 'on');
+    expect(await on.banks.all()).toHaveLength(10);
+    const stubbed = await start({ SERVICE_ENVIRONMENT: 'sandbox' }, 'stubbed');
+    expect(await stubbed.banks.all()).toEqual(['Alpha']);
+    for (const { close } of [off, on, stubbed]) await close();
+  });
+
+  it('serves an Express application, whose error middleware answers as the filter does', async () => {
+    await using simulator = await startSimulator();
+    const before = { ...process.env };
+    Object.assign(process.env, simulator.env({ environment: 'sandbox' }));
+    const { app, service } = await load<{ app: RequestListener; service: ServiceClient }>('server.ts');
+    process.env = before;
+    const server = createServer(app).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/customers`;
+    const logged = jest.spyOn(console, 'error').mockImplementation(() => undefined);
+    const post = async (user_id: string) => {
+      const headers = { 'content-type': 'application/json', connection: 'close' };
+      const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ user_id }) });
+      return [answer.status, await answer.json(), answer.headers.get('retry-after')];
+    };
+    expect(await post('u-1')).toMatchObject([201, { app_user_id: 'u-1' }, null]);
+    const exists = { code: 'api_error', serviceStatus: 'CUSTOMER_ALREADY_EXISTS' };
+    expect(await post('u-1')).toMatchObject([409, { statusCode: 409, ...exists }, null]);
+    expect(logged).not.toHaveBeenCalled();
+    simulator.fail({
+      path: '/customers/v1',
+      times: 9,
+      fault: { status: 429, headers: { 'retry-after': '90' } },
+    });
+    expect(await post('u-2')).toMatchObject([503, { statusCode: 503, code: 'api_error' }, '90']);
+    expect(logged).toHaveBeenCalledTimes(1);
+    logged.mockRestore();
+    server.close();
+    await service.close();
   });
 
   it('runs a job of a queue again only if its call may be sent again', async () => {
@@ -425,6 +596,141 @@ describe('docs/recipes.md', () => {
     // Not a 401 that looks like a wrong signature.
     expect(await send(body, { 'x-signature': signature }, withoutBytes)).toBe(500);
     await Promise.all([app.close(), withoutBytes.close()]);
+  });
+
+  it('says how many lines of code each whole backend has', async () => {
+    const { text, fences } = await readDocument('docs/recipes.md');
+    const rows = [...text.matchAll(/^\| \[[^|]+\| (`[^|]+`) +\| (\d+) +\|$/gm)];
+    expect(rows.length).toBeGreaterThan(1);
+    for (const [, files = '', lines] of rows) {
+      const code = [...files.matchAll(/`([^`]+)`/g)]
+        .map(([, file]) => fences.find((fence) => fence.file === file)?.text ?? '')
+        .join('')
+        .replace(/^import[^;]*;$|^ *\/\*\*[^]*?\*\/$|^ *\/\/.*$/gm, '');
+      const count = code.split('\n').filter((line) => line.trim() !== '').length;
+      expect(`${files}: ${lines}`).toBe(`${files}: ${count}`);
+    }
+  });
+
+  describe.each([
+    ['Express', () => new ExpressAdapter()],
+    ['Fastify', () => new FastifyAdapter()],
+  ])('a whole backend on %s', (_, adapter) => {
+    let simulator: ServiceSimulator;
+    beforeAll(async () => {
+      simulator = await startSimulator();
+      simulator.answer(knownApiRoutes());
+    });
+    afterAll(() => simulator.stop());
+
+    /** An application with this controller, which listens. */
+    async function serve(
+      controller: Type,
+      backend: Type,
+      filter: ExceptionFilter = new ServiceExceptionFilter(),
+    ) {
+      const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
+      const testing = await Test.createTestingModule({
+        imports: [ServiceModule.forRoot(options)],
+        controllers: [controller],
+        providers: [backend],
+      }).compile();
+      const app = testing.createNestApplication(adapter(), { logger: false });
+      app.useGlobalFilters(filter);
+      await app.listen(0, '127.0.0.1');
+      const url = await app.getUrl();
+      const call = async (method: string, path: string) => {
+        const answer = await fetch(`${url}${path}`, { method, headers: { connection: 'close' } });
+        return (await answer.json()) as Record<string, unknown>;
+      };
+      return { call, close: () => app.close() };
+    }
+
+    it('feeds balances and all pages of transactions', async () => {
+      interface Feed {
+        connect(user: string): Promise<object>;
+        balances(user: string): Promise<object[]>;
+        transactions(user: string): AsyncGenerator<object>;
+      }
+      const { BankFeed } = await load<{ BankFeed: Type<Feed> }>('bank-feed.ts');
+      @Controller()
+      class FeedController {
+        constructor(@Inject(BankFeed) private readonly feed: Feed) {}
+        @Post('connect')
+        connect() {
+          return this.feed.connect('u-1');
+        }
+        @Get('balances')
+        balances() {
+          return this.feed.balances('u-1');
+        }
+        @Get('transactions')
+        async transactions() {
+          const all = [];
+          for await (const each of this.feed.transactions('u-1')) all.push(each);
+          return all;
+        }
+      }
+      const { call, close } = await serve(FeedController, BankFeed);
+      const permissions = ['accounts', 'transactions'];
+      expect(await call('POST', '/connect')).toMatchObject({ permissions, sandbox: true });
+      const balance = expect.objectContaining({ amount: 1250.75, currency: 'AED' });
+      expect(await call('GET', '/balances')).toEqual([balance, balance]);
+      simulator.clearRequests();
+      const transactions = (await call('GET', '/transactions')) as unknown as object[];
+      expect(new Set(transactions.map((each) => JSON.stringify(each))).size).toBe(240);
+      const paths = simulator.apiRequests.map(({ path }) => path);
+      expect(paths.filter((path) => path.includes('/results/'))).toHaveLength(2);
+      await close();
+    });
+
+    it('tops up once for each order, and has front ends ask for a new consent', async () => {
+      interface TopUpsOf {
+        begin(...given: unknown[]): Promise<object>;
+        state(intent: string): Promise<object>;
+        consents(user: string): Promise<object>;
+      }
+      const { TopUps, topUpErrors } = await load<{ TopUps: Type<TopUpsOf>; topUpErrors: ExceptionFilter }>(
+        'top-ups.ts',
+      );
+      const amount = { amount: 25, currency: 'AED' };
+      @Controller()
+      class TopUpsController {
+        constructor(@Inject(TopUps) private readonly topUps: TopUpsOf) {}
+        @Post('top-ups/:order')
+        begin(@Param('order') order: string) {
+          return this.topUps.begin('u-2', order, amount);
+        }
+        @Get('top-ups/:intent')
+        state(@Param('intent') intent: string) {
+          return this.topUps.state(intent);
+        }
+        @Post('consents')
+        consents() {
+          return this.topUps.consents('u-2');
+        }
+      }
+      const { call, close } = await serve(TopUpsController, TopUps, topUpErrors);
+      simulator.fail({ path: '/payments/v1/intents', fault: 'reset' });
+      const begun = await call('POST', '/top-ups/order-1');
+      expect(begun).toMatchObject({ access_token: expect.any(String), sandbox: true });
+      const again = await call('POST', '/top-ups/order-1');
+      expect(again.payment_intent_id).toBe(begun.payment_intent_id);
+      const state = await call('GET', `/top-ups/${String(begun.payment_intent_id)}`);
+      expect(state).toMatchObject({ ...amount, status: 'AWAITING_AUTHORIZATION' });
+      const expired = { status: 'CONSENT_EXPIRED', message: 'Ask again', status_detail: 'By the bank' };
+      simulator.fail({ path: '/payments/v1/intents', fault: { status: 403, json: expired } });
+      expect(await call('POST', '/top-ups/order-2')).toEqual({
+        statusCode: 403,
+        message: 'Ask again',
+        code: 'api_error',
+        serviceStatus: 'CONSENT_EXPIRED',
+        fields: { status_detail: 'By the bank' },
+      });
+      const { customer_id, access_token } = await call('POST', '/consents');
+      expect([customer_id, access_token]).toEqual([begun.customer_id, begun.access_token]);
+      await close();
+    });
   });
 
   it('reads large integers, sends lists, and is called by a generated client, as its rows say', async () => {
