@@ -101,6 +101,8 @@ describe('docs/recipes.md', () => {
       const find = (id: string) => customerOf(api.customers, api.http, id);
       const created = await find('a/b@example.com');
       expect(await find('a/b@example.com')).toEqual(created);
+      simulator.fail({ path: '/customers/v1', fault: { status: 201, body: '' } });
+      expect(await find('a/b@example.com')).toEqual(created);
       // As after a create whose answer was lost.
       await api.customers.create({ app_user_id: 'lost' });
       for (const fault of ['reset', { status: 503 }] as const) {
