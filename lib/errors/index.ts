@@ -18,7 +18,7 @@ export {
   type ConfigurationFault,
   type OptionLocation,
 } from './configuration.error.js';
-export { ServiceTokenError, type TokenErrorDetails } from './token.error.js';
+export { hideCustomer, ServiceTokenError, type TokenErrorDetails } from './token.error.js';
 export {
   caseOf,
   fieldsOf,

@@ -14,6 +14,14 @@ const PASSING: ReadonlySet<TokenErrorCode> = new Set([
   'client_secret_unavailable',
 ]);
 
+/** `customer.<id>`, also as a form encodes it. */
+const CUSTOMER_SCOPE = /\bcustomer\.[\w.~:@+=%-]+/gi;
+
+/** Hides the customer's id in a scope or in a text: it is personal data. */
+export function hideCustomer(text: string): string {
+  return text.replace(CUSTOMER_SCOPE, 'customer.{}');
+}
+
 /** No token could be obtained. Codes: {@link TokenErrorCode}. */
 export class ServiceTokenError extends ServiceError {
   readonly code: TokenErrorCode;
@@ -23,7 +31,7 @@ export class ServiceTokenError extends ServiceError {
   readonly error_description?: string;
   /** The HTTP status of the answer. */
   readonly status?: number;
-  /** The requested scope. */
+  /** The requested scope; that of a customer is `customer.{}`. */
   readonly scope?: string;
   /** Seconds to wait before another request. */
   readonly retryAfter?: number;
@@ -34,7 +42,7 @@ export class ServiceTokenError extends ServiceError {
     this.error = details.error;
     this.error_description = details.error_description;
     this.status = details.status;
-    this.scope = details.scope;
+    this.scope = details.scope && hideCustomer(details.scope);
     this.retryAfter = details.retryAfter;
   }
 }

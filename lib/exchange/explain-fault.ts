@@ -27,7 +27,7 @@ export interface FaultPlace extends AddressOption {
 /** Without a phase, it is a fault of the doctor, which only connects. */
 export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> &
   Partial<ExchangeFaultDetails> & {
-    /** The server's certificate, as the doctor has seen it. */
+    /** The server's certificate, as the doctor has seen it; or where a redirect leads. */
     shown?: string;
   };
 
@@ -229,8 +229,8 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
   ],
   redirect: [
     {
-      what: 'it answers with a redirect, which is never followed',
-      hint: `Put the address where the token endpoint is into {address}.`,
+      what: 'it answers with a redirect{shown}, which is never followed',
+      hint: `Put the address where the token endpoint is into {address}. If only a slash at the end is added, the server wants /oauth2/token/, which cannot be set: ask its operator to take the address without it.`,
     },
   ],
   too_large: [

@@ -16,7 +16,14 @@ import {
   type TokenSource,
 } from '../access-token.js';
 import { type ClientSecret } from './client-secret.js';
-import { isVerdict, notAsked, tokenConnectionError, type TokenPlace, tokenRefusal } from './token-errors.js';
+import {
+  isVerdict,
+  notAsked,
+  tokenConnectionError,
+  type TokenPlace,
+  tokenRedirect,
+  tokenRefusal,
+} from './token-errors.js';
 import { readTokenResponse } from './token-response.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
@@ -190,10 +197,10 @@ export class TokenEndpoint implements TokenSource {
     const json = parseJson(body.toString('utf8'));
     const page = json === undefined && isPage(response);
     if (isSuccess(status) && !page && !(isJsonObject(json) && typeof json.error === 'string')) {
-      return readTokenResponse(json, scope, status, place);
+      return readTokenResponse(json, scope, status, place, secrets);
     }
     if (status >= 300 && status < 400) {
-      throw tokenConnectionError(place, { kind: 'redirect', reason: `HTTP_${status}` });
+      throw tokenRedirect(place, status, headers.location, secrets);
     }
     const seconds = parseRetryAfter(headers, clock.now());
     const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);

@@ -3,6 +3,7 @@ import {
   cleanText,
   type DescribeOption,
   explain,
+  hideCustomer,
   type Remedy,
   ServiceConnectionError,
   ServiceError,
@@ -12,6 +13,7 @@ import {
 import { ASK_EARLIER, ASKS_TOO_LATE } from '../../exchange/certificate-refusal.js';
 import { type ExplainedFault, explainFault, type FaultPlace } from '../../exchange/explain-fault.js';
 import { isJsonObject } from '../../exchange/decode.js';
+import { API_SCOPE } from '../scope.js';
 
 /** The token endpoint. */
 export interface TokenPlace extends Omit<FaultPlace, 'server'> {
@@ -34,6 +36,37 @@ export function tokenConnectionError(place: TokenPlace, fault: ExplainedFault): 
   });
 }
 
+/** Where a redirect leads. Its query may hold a session. */
+export function tokenRedirect(
+  place: TokenPlace,
+  status: number,
+  location: string | undefined,
+  secrets: readonly Secret[],
+): ServiceConnectionError {
+  const { href } = place.url;
+  const to = location !== undefined && URL.canParse(location, href) ? new URL(location, href) : undefined;
+  const shown = to && ` to ${toShown(to.origin + to.pathname, secrets)}`;
+  return tokenConnectionError(place, { kind: 'redirect', reason: `HTTP_${status}`, shown });
+}
+
+/** A text of the endpoint for an error: no part of a secret, and no customer's id. */
+export function toShown(text: string, secrets: readonly Secret[], scope = ''): string {
+  const hidden = hideCustomer(text);
+  const [, id] = /^customer\.(.*)/.exec(scope) ?? [];
+  const forms = id === undefined ? [] : [id, encodeURIComponent(id)];
+  const shown = forms.reduce((rest, form) => rest.replaceAll(wordOf(form), '{}'), hidden);
+  return cleanText(
+    shown,
+    secrets.map((secret) => secret.reveal()),
+    MAX_TEXT_LENGTH,
+  );
+}
+
+/** An id may be a short number, which is also a part of other words. */
+function wordOf(text: string): RegExp {
+  return new RegExp(`(?<![a-z\\d])${text.replace(/[.+]/g, '\\$&')}(?![a-z\\d])`, 'gi');
+}
+
 interface RefusedAnswer {
   status: number;
   /** The parsed body; undefined if it was not JSON. */
@@ -54,11 +87,10 @@ const MAX_TEXT_LENGTH = 200;
 
 /** The error for an answer that grants no token (RFC 6749, 5.2). */
 export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
-  const { status, json, isPage, scope, retryAfter } = answer;
-  const secrets = answer.secrets.map((secret) => secret.reveal());
+  const { status, json, isPage, scope, retryAfter, secrets } = answer;
   const { error: given, error_description: text } = isJsonObject(json) ? json : {};
-  const error = readErrorCode(given, secrets);
-  const error_description = typeof text === 'string' ? cleanText(text, secrets, MAX_TEXT_LENGTH) : undefined;
+  const error = readErrorCode(given, secrets, scope);
+  const error_description = typeof text === 'string' ? toShown(text, secrets, scope) : undefined;
   const said = [isPage && 'HTML', `HTTP ${status}`, error, error_description].filter(Boolean).join(', ');
   const later = retryAfter === undefined ? 'later' : `in ${retryAfter} s`;
   const [code, row] = judge(answer, error);
@@ -69,11 +101,13 @@ export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
 type ErrorCodes = ReadonlySet<string | undefined>;
 /** RFC 6749, 5.2: verdicts on the client secret. Another one may help. */
 const VERDICTS: ErrorCodes = new Set(['invalid_client', 'unauthorized_client']);
+/** The second is Glewlwyd's. */
+const SCOPE_ERRORS: ErrorCodes = new Set(['invalid_scope', 'scope_invalid']);
 const OTHER_ERRORS: ErrorCodes = new Set([
   'invalid_request',
   'invalid_grant',
   'unsupported_grant_type',
-  'invalid_scope',
+  ...SCOPE_ERRORS,
 ]);
 const PASSING: ErrorCodes = new Set(['temporarily_unavailable', 'server_error']);
 
@@ -83,7 +117,7 @@ export function isVerdict(error: unknown): error is ServiceTokenError {
 }
 
 function judge(
-  { status, isPage, asksTooLate }: RefusedAnswer,
+  { status, isPage, asksTooLate, scope }: RefusedAnswer,
   error: string | undefined,
 ): [TokenErrorCode, Row] {
   if (asksTooLate) return ['token_unavailable', TOO_LATE];
@@ -94,7 +128,8 @@ function judge(
   const isDenied = (status === 401 || status === 403) && !OTHER_ERRORS.has(error);
   if (isPage || isDenied) return ['token_unavailable', NOT_OAUTH];
   const mayPass = status >= 500 || status === 408 || status === 425 || PASSING.has(error);
-  return mayPass ? ['token_unavailable', OUT_OF_ORDER] : ['token_refused', OTHER];
+  if (mayPass) return ['token_unavailable', OUT_OF_ORDER];
+  return ['token_refused', SCOPE_ERRORS.has(error) && scope !== API_SCOPE ? NO_CUSTOMER : OTHER];
 }
 
 interface Row extends Remedy {
@@ -122,15 +157,19 @@ const CREDENTIALS: Row = {
   hint: 'Check {oauth.clientId} and {oauth.clientSecret}: both of the application of this environment (developer portal, Integration tab), with OAuth enabled. Getting or generating a secret again makes the one before invalid. In .env, a value with # needs quotes, and with expandVariables of ConfigModule a $ needs a backslash before it; docker run --env-file keeps quotes as a part of the value.',
   options: ['oauth.clientSecret', 'oauth.clientId'],
 };
+const NO_CUSTOMER: Row = {
+  message: 'The token endpoint refuses a token of this customer ({said}).',
+  hint: 'It does not know this customer in this environment: mostly one of the sandbox in production, or the reverse. Create the customer with the credentials of this environment, and check {environment}.',
+};
 const OTHER: Row = {
   message: 'The token endpoint refuses a token ({said}).',
   hint: 'Check {address}, which is without /oauth2/token, and that OAuth is enabled for the application of {oauth.clientId}.',
 };
 
 /** Allows the characters of RFC 6749's own codes; anything else may be an echo. */
-function readErrorCode(value: unknown, secrets: readonly string[]): string | undefined {
+function readErrorCode(value: unknown, secrets: readonly Secret[], scope: string): string | undefined {
   if (typeof value !== 'string' || !/^[A-Za-z0-9_.-]{1,64}$/.test(value)) return undefined;
-  return cleanText(value, secrets, MAX_TEXT_LENGTH) === value ? value : undefined;
+  return toShown(value, secrets, scope) === value ? value : undefined;
 }
 
 export const NO_SECRET = 'client_secret_unavailable';

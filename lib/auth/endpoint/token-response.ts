@@ -1,6 +1,8 @@
-import { type AddressOption, ServiceTokenError } from '../../errors/index.js';
+import { type Secret } from '../../config/secret.js';
+import { type AddressOption, hideCustomer, ServiceTokenError } from '../../errors/index.js';
 import { isJsonObject } from '../../exchange/decode.js';
 import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
+import { toShown } from './token-errors.js';
 
 /** Common servers refuse longer headers, and 10,000 longer tokens would fill the memory. */
 const MAX_TOKEN_LENGTH = 16_384;
@@ -11,14 +13,21 @@ const MAX_TOKEN_LENGTH = 16_384;
  * @param json the parsed body; `undefined` if it was not JSON
  * @param scope the requested scope; the granted one must equal it
  * @param place the endpoint's address
- * @throws ServiceTokenError `invalid_token_response`, which names the field and quotes nothing of the body
+ * @param secrets none of them may be in the error
+ * @throws ServiceTokenError `invalid_token_response`, which names the field and quotes nothing of the body but its scope
  */
 export function readTokenResponse(
   json: unknown,
   scope: string,
   status: number,
   { option, describeOption }: AddressOption,
+  secrets: readonly Secret[],
 ): TokenGrant {
+  const describeScope = (granted: unknown): string => {
+    if (typeof granted !== 'string') return '';
+    const shown = toShown(granted, secrets, scope);
+    return shown === hideCustomer(scope) ? 'that of another customer, ' : `"${shown}", `;
+  };
   const refuse = (why: string): never => {
     throw new ServiceTokenError({
       code: 'invalid_token_response',
@@ -34,7 +43,7 @@ export function readTokenResponse(
   if (typeof tokenType !== 'string' || tokenType.toLowerCase() !== 'bearer')
     return refuse('token_type is not bearer');
   // A wider token must not reach a browser; a narrower one would fail later, with another error.
-  if ((granted ?? scope) !== scope) return refuse('scope is not the one asked for');
+  if ((granted ?? scope) !== scope) return refuse(`scope is ${describeScope(granted)}not the one asked for`);
   // Visible ASCII (RFC 6749, A.12): anything else could not be sent in a header.
   if (typeof accessToken !== 'string' || !/^[\x21-\x7e]+$/.test(accessToken))
     return refuse('access_token is missing or not visible ASCII');

@@ -767,7 +767,7 @@ describe('429, Retry-After, and what a gateway denies', () => {
       code: 'token_rate_limited',
       message: 'token_rate_limited The endpoint is not asked again for 20 s.',
       status: 429,
-      scope: 'customer.c1',
+      scope: 'customer.{}',
       retryAfter: 20,
     });
     const other = cache.get('customer.c1', { timeoutMs: 21_000 });

@@ -204,8 +204,72 @@ describe('the answer with a token', () => {
     const { request } = await setUp({ answer: () => ({ body }) });
     const error = await failure(request(SCOPE));
     expect(error).toBeInstanceOf(ServiceTokenError);
-    expect(error).toMatchObject({ code: 'invalid_token_response', status: 200, scope: SCOPE });
+    expect(error).toMatchObject({ code: 'invalid_token_response', status: 200, scope: 'customer.{}' });
     expect(inspect(error)).not.toMatch(/SECRET|CRET\b/);
+  });
+});
+
+describe('a scope that is not the one asked for', () => {
+  it.each([
+    ['api', 'api payments', /scope is "api payments", not the one asked for/],
+    ['api', '', /scope is "", not the one asked for/],
+    ['api', SECRET, /scope is "\[not shown: /],
+    ['api', ['api', 'x'], /scope is not the one asked for/],
+    [
+      'customer.c-17',
+      'customer.c-17 customer.d%2B4 api',
+      /scope is "customer\.\{\} customer\.\{\} api", not/,
+    ],
+    ['customer.c-17', 'customer.c-18', /scope is that of another customer, not/],
+  ])('asked for %s, given %j: is shown without ids and secrets', async (asked, scope, words) => {
+    const body = { access_token: 'abc', token_type: 'bearer', expires_in: 600, scope };
+    const { request } = await setUp({ answer: () => ({ body }) });
+    const refused = await failure(request(asked));
+    expect(refused.message).toMatch(words);
+    expect(inspect(refused)).not.toMatch(/c-1|d%2B4/);
+  });
+});
+
+describe('a customer whom the endpoint does not know', () => {
+  it.each([
+    [400, 'invalid_scope'],
+    [403, 'scope_invalid'], // Glewlwyd
+  ])('%d %s: the hint names the environment, and no id is shown', async (status, error) => {
+    const id = 'a+7@bank.example';
+    const said = [
+      'customer.a+7@bank.example',
+      `${encodeURIComponent(id)} is unknown`,
+      `not ${id.toUpperCase()}: A+7`,
+    ];
+    for (const error_description of said) {
+      const { request } = await setUp({ answer: () => ({ status, body: { error, error_description } }) });
+      const refused = await failure(request(`customer.${id}`));
+      expect(refused).toMatchObject({
+        code: 'token_refused',
+        error,
+        scope: 'customer.{}',
+        options: ['environment'],
+      });
+      expect(refused.message).toMatch(/refuses a token of this customer \(HTTP \d+, \w+, .*\{\}/);
+      expect(refused.hint).toMatch(/does not know this customer in this environment: .*check environment\.$/);
+      const printed = inspect(refused, { showHidden: true }) + JSON.stringify(refused) + refused.stack;
+      expect(printed).not.toMatch(/bank\.example/i);
+    }
+  });
+
+  it('a short id is hidden as a word, and in an error code', async () => {
+    const body = { error: 'customer.7', error_description: 'HTTP 17: 7 is unknown, so is customer.7.' };
+    const { request } = await setUp({ answer: () => ({ status: 400, body }) });
+    const refused = await failure(request('customer.7'));
+    expect([refused.error, refused.error_description]).toEqual([
+      undefined,
+      'HTTP 17: {} is unknown, so is customer.{}',
+    ]);
+  });
+
+  it('the scope of calls is another matter: the hint names the address', async () => {
+    const { request } = await setUp({ answer: () => ({ status: 400, body: { error: 'scope_invalid' } }) });
+    expect((await failure(request('api'))).hint).toMatch(/^Check urls\.authUrl/);
   });
 });
 
@@ -301,7 +365,25 @@ describe('no whole answer', () => {
       'a redirect',
       { status: 302, headers: { location: 'https://elsewhere.example/x?y' } },
       { kind: 'redirect', options: ['urls.authUrl'] },
-      /\(HTTP_302\).*into urls\.authUrl/,
+      /answers with a redirect to https:\/\/elsewhere\.example\/x, which is never followed \(HTTP_302\).*into urls\.authUrl/,
+    ],
+    [
+      'a redirect that adds a slash',
+      { status: 308, headers: { location: '/oauth2/token/' } },
+      { kind: 'redirect' },
+      /a redirect to http:\/\/127\.0\.0\.1:\d+\/oauth2\/token\/, .*\(HTTP_308\).*only a slash at the end is added/,
+    ],
+    [
+      'a redirect with a secret in its path',
+      { status: 302, headers: { location: `/login/${encodeURIComponent(SECRET)}` } },
+      { kind: 'redirect' },
+      /a redirect to \[not shown: /,
+    ],
+    [
+      'a redirect without a usable address',
+      { status: 301, headers: { location: 'http://[' } },
+      { kind: 'redirect' },
+      /a redirect, which is never followed/,
     ],
     [
       'a choice of addresses, though with a token',
