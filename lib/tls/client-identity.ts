@@ -150,6 +150,11 @@ export class ClientIdentity {
     return last && last.issuer !== last.subject ? summarize(last).issuer : undefined;
   }
 
+  /** The type of the certificate's key, for example `RSA` or `P-256`. */
+  get keyType(): string | undefined {
+    return this.#inUse.keyType;
+  }
+
   /** Of the API's connections. */
   get secureContext(): SecureContext {
     return this.#inUse.apiContext;

@@ -2,6 +2,7 @@ import { type KeyObject, type X509Certificate } from 'node:crypto';
 import { type CertificateSummary, type ConfigurationFault, describeLocation } from '../../errors/index.js';
 import { formatDate } from '../../time/clock.js';
 import { describeCertificate, summarize } from '../certificate-summary.js';
+import { keyTypeOf } from './key-type.js';
 import { PemContents } from './pem-contents.js';
 import { readPrivateKey } from './private-key.js';
 import { type IdentitySnapshot } from './read-identity.js';
@@ -13,6 +14,8 @@ const RENEW = 'Check the clock, or put what the developer portal has now in its 
 export interface LoadedIdentity extends Contexts {
   /** The application certificate; absent without one (`app-token`, `oauth`). */
   certificate?: CertificateSummary;
+  /** Of its key, for example `RSA` or `P-256`. */
+  keyType?: string;
   /** The application certificate, and the certificates after it. */
   sent: readonly X509Certificate[];
   /** Of those that are sent. */
@@ -77,6 +80,7 @@ export function checkIdentity(
     const identity: LoadedIdentity = {
       ...contextsFor(client ?? {}, chain && anchors.map(String)),
       certificate: summary,
+      keyType: key && keyTypeOf(key),
       sent,
       firstToEnd: sent.map(summarize).sort((one, other) => Number(one.validTo) - Number(other.validTo))[0],
       chain: anchors,

@@ -1,12 +1,13 @@
 import { beforeAll, afterAll, describe, expect, it } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
-import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type PemValue } from '../../../lib/config/secret.js';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { daysLeft } from '../../../lib/tls/certificate-summary.js';
+import { isNeverSent, keyTypeOf } from '../../../lib/tls/material/key-type.js';
 import {
   createAuthority,
   issue,
@@ -671,5 +672,40 @@ describe('Dates, to the millisecond:', () => {
     [END + 1, -1],
   ])('the days left at %d are %d', (now, days) => {
     expect(daysLeft({ validTo: new Date(END) }, now)).toBe(days);
+  });
+});
+
+describe('The type of a key', () => {
+  it.each<[string, KeyObject, boolean]>([
+    ['RSA', generateKeyPairSync('rsa', { modulusLength: 1_024 }).privateKey, false],
+    ['RSA-PSS', generateKeyPairSync('rsa-pss', { modulusLength: 1_024 }).privateKey, false],
+    ['DSA', generateKeyPairSync('dsa', { modulusLength: 1_024, divisorLength: 160 }).privateKey, true],
+    ['Ed25519', generateKeyPairSync('ed25519').privateKey, false],
+    ['Ed448', generateKeyPairSync('ed448').privateKey, false],
+    ...(
+      [
+        ['P-224', 'secp224r1', true],
+        ['P-256', 'prime256v1', false],
+        ['P-384', 'secp384r1', false],
+        ['P-521', 'secp521r1', false],
+        ['secp256k1', 'secp256k1', true],
+        ['prime192v1', 'prime192v1', true],
+        ['sect233k1', 'sect233k1', true],
+        ['brainpoolP256r1', 'brainpoolP256r1', false],
+      ] as const
+    ).map(([type, namedCurve, isNever]): [string, KeyObject, boolean] => [
+      type,
+      generateKeyPairSync('ec', { namedCurve }).privateKey,
+      isNever,
+    ]),
+  ])('%s is named, and TLS 1.3 never sends its certificate: %#', (type, key, isNever) => {
+    expect(keyTypeOf(key)).toBe(type);
+    expect(isNeverSent(type)).toBe(isNever);
+  });
+
+  it('is known of an identity', async () => {
+    const pems = { certificate: app.certificate, privateKey: app.key, chain: authority.chain };
+    expect((await loadIdentity(tlsSettings(pems))).identity?.keyType).toBe('P-256');
+    expect((await loadIdentity(tlsSettings({ chain: authority.chain }))).identity?.keyType).toBeUndefined();
   });
 });

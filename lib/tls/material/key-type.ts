@@ -1,0 +1,23 @@
+import { type KeyObject } from 'node:crypto';
+
+const CURVES: Readonly<Record<string, string>> = {
+  secp224r1: 'P-224',
+  prime256v1: 'P-256',
+  secp384r1: 'P-384',
+  secp521r1: 'P-521',
+};
+
+/** The type of a key, with the name of its curve: `RSA`, `RSA-PSS`, `Ed25519`, `P-256`, `secp256k1`. */
+export function keyTypeOf({ asymmetricKeyType: type, asymmetricKeyDetails }: KeyObject): string | undefined {
+  const { namedCurve = 'EC' } = asymmetricKeyDetails ?? {};
+  if (type === 'ec') return CURVES[namedCurve] ?? namedCurve;
+  return type?.toUpperCase().replace('ED', 'Ed');
+}
+
+/**
+ * Whether TLS 1.3 has no signature for keys of this type (RFC 8446, 4.2.3). OpenSSL then sends an empty list in place of the
+ * certificate and reports no error. Brainpool is not among them: OpenSSL 3.5 and later send it to each other.
+ */
+export function isNeverSent(keyType = ''): boolean {
+  return /^(DSA$|P-224$|SM2$|sec|prime|c2|wap-|Oakley)/.test(keyType);
+}
