@@ -1,11 +1,12 @@
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Log } from '../exchange/io.js';
 import { type Identity } from '../tls/client-identity.js';
+import { isNeverSent } from '../tls/material/key-type.js';
 
 /** Logs one line about the client when the application has started, without secrets, and warns of probable mistakes. */
 export function reportStart(
   options: ResolvedOptions,
-  identity: Pick<Identity, 'certificate' | 'status' | 'lacksChain'>,
+  identity: Pick<Identity, 'certificate' | 'status' | 'keyType' | 'lacksChain'>,
   log: Log,
 ): void {
   const { environment, authentication, addresses, describeOption } = options;
@@ -18,6 +19,12 @@ export function reportStart(
   if (addresses.baseOption === 'urls.oauthBaseUrl') {
     log.log(
       `Calls go to ${describeOption('urls.oauthBaseUrl')}, which will be deprecated; urls.baseUrl will replace it.`,
+    );
+  }
+  if (isNeverSent(identity.keyType)) {
+    log.warn(
+      `${describeOption('tls.privateKey')} is of the type ${identity.keyType}, for which TLS 1.3 has no signature: a server that ` +
+        'speaks TLS 1.3 gets no client certificate. Generate an RSA key or one on P-256 with its certificate in the developer portal.',
     );
   }
   if (!identity.lacksChain) return;

@@ -21,6 +21,13 @@ export function certificateVerdict(answer: ExchangeResponse): 'refused' | 'perha
   return status === 400 ? undefined : 'perhaps';
 }
 
+/** Whether the answer says that no certificate arrived: nginx's 496, or its page "No required SSL certificate was sent". */
+export function saysMissed(answer: ExchangeResponse): boolean {
+  if (answer.status === 496) return true;
+  const isSaid = /\bno (required )?((SSL|TLS|client) )*certificate\b/i.test(beginning(answer));
+  return isSaid && certificateVerdict(answer) === 'refused';
+}
+
 /**
  * Whether Apache refused because it asks for the client certificate in a Location, after it has read the request. Over TLS 1.3
  * that needs post-handshake authentication (RFC 8446, 4.6.2), which Node does not offer.

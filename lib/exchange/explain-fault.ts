@@ -132,7 +132,7 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
     {
       reason: MAY_MISS_CERTIFICATE,
       if: (_, { hasCertificate }) => !hasCertificate,
-      what: 'the server ended the TLS handshake{reason}. It may ask for a client certificate, and none is configured; or it has no cipher in common with this client.',
+      what: 'the server ended the TLS handshake{reason}. It may demand a client certificate, and none is configured; or it has no cipher in common with this client.',
       hint: `If {address} is one for mutual TLS, set {tls.certificate} and {tls.privateKey}. ${TELL}`,
     },
     {

@@ -17,5 +17,5 @@ export type CallAuthenticator = Pick<Authenticator, 'use' | 'get' | 'replace' | 
 
 /** What errors need to know of a client. */
 export type ErrorClient = Pick<ClientContext, 'options'> & {
-  identity: Pick<Identity, 'certificate' | 'hasChain' | 'lastIssuer'>;
+  identity: Pick<Identity, 'certificate' | 'hasChain' | 'keyType' | 'lastIssuer'>;
 };

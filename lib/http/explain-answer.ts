@@ -6,9 +6,10 @@ import {
   asksTooLate,
   certificateVerdict,
   isPage,
+  saysMissed,
 } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { ofIssuer } from '../tls/certificate-error.js';
+import { ofIssuer, whatToSend, whyNotSent } from '../tls/certificate-error.js';
 import { describeCertificate } from '../tls/certificate-summary.js';
 import { type Call } from './call.js';
 import { type ErrorClient } from './client-context.js';
@@ -45,11 +46,19 @@ export function explainAnswer(
   const { authentication, addresses, describeOption } = options;
   const both = authentication === 'oauth' && Object.keys(credentials).length > 1;
   const row = ROWS.find((each) => (!each.both || both) && each.if(response, url.pathname));
-  const { certificate, lastIssuer } = identity;
+  const { certificate, keyType, lastIssuer } = identity;
   const inUse = certificate ? `in use is ${describeCertificate(certificate)}` : 'none is set';
   const appToken = authentication === 'mtls' ? `${APP_TOKEN} Also {certificate}` : APP_TOKEN;
   // `http:` is for loopback alone: what listens there does TLS.
   const isSidecar = addresses.baseUrl.startsWith('http:');
+  const address = { option: addresses.baseOption, describeOption };
+  if (certificate && !isSidecar && saysMissed(response))
+    return explain(
+      `: the client certificate ${whyNotSent(keyType)}`,
+      { hint: whatToSend(keyType) },
+      {},
+      address,
+    );
   // What 403 is called says no more than 403.
   const isCase = name !== undefined && name !== 'FORBIDDEN';
   const hint = row?.hint
@@ -60,8 +69,7 @@ export function explainAnswer(
     .replace('{credentials}', authentication === 'oauth' ? OAUTH : appToken)
     .replace('{certificate}', isSidecar ? OF_SIDECAR : CERTIFICATE);
   const issuer = lastIssuer && certificateVerdict(response) === 'refused' ? ` ${ofIssuer(lastIssuer)}` : '';
-  const { baseOption: option } = addresses;
-  return explain(row?.what ?? '', { hint: hint && hint + issuer }, { inUse }, { option, describeOption });
+  return explain(row?.what ?? '', { hint: hint && hint + issuer }, { inUse }, address);
 }
 
 const CERTIFICATE =

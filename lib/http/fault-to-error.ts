@@ -13,11 +13,12 @@ export function faultToError(
   { options, identity }: ErrorClient,
 ): ServiceError {
   const { method, url, route, certificate } = call;
-  const { kind, reason, certificateRefused } = fault;
+  const { kind, phase, reason, certificateRefused } = fault;
   const doubt = outcomeFields(call, { fault });
   const { describeOption } = options;
-  const refusal =
-    certificateRefused && certificateRefusedError(certificate, reason, describeOption, identity.lastIssuer);
+  const { lastIssuer, keyType } = identity;
+  const sent = { lastIssuer, keyType, isTls13: phase !== 'connecting' };
+  const refusal = certificateRefused && certificateRefusedError(certificate, reason, describeOption, sent);
   if (refusal && !doubt.outcomeUnknown) return refusal;
   const where = `${call.name} at ${url.host}`;
   const place = {

@@ -1,6 +1,12 @@
-import { ServiceCertificateError, type CertificateSummary, type DescribeOption } from '../errors/index.js';
+import {
+  ServiceCertificateError,
+  type CertificateSummary,
+  type DescribeOption,
+  explain,
+} from '../errors/index.js';
 import { formatDate } from '../time/clock.js';
 import { describeCertificate } from './certificate-summary.js';
+import { isNeverSent } from './material/key-type.js';
 
 /** Of the last certificate that we send. A server that knows its own root alone misses what is between. */
 export function ofIssuer(lastIssuer: string): string {
@@ -8,24 +14,50 @@ export function ofIssuer(lastIssuer: string): string {
 }
 
 /**
- * The error for a client certificate that a server refused or missed. `reason` is the code of the TLS alert or of OpenSSL.
- * @param lastIssuer of the last certificate that we send; undefined if it is its own
+ * Why a server says that it got no certificate though one is configured. OpenSSL leaves a certificate out, without an error,
+ * if the server's list of signature algorithms has none for its key.
  */
+export function whyNotSent(keyType?: string): string {
+  return `was not sent, or did not arrive: the server accepts no key of this type${keyType ? ` (${keyType})` : ''}, or a proxy in front of it ended TLS`;
+}
+
+/** What to do then. Options are in braces. */
+export function whatToSend(keyType?: string): string {
+  return isNeverSent(keyType)
+    ? `TLS 1.3 has no signature for such a key. Generate an RSA key or one on P-256 with its certificate in the developer portal, and put them into {tls.certificate} and {tls.privateKey}.`
+    : `Ask the service's operator which types of keys the server accepts, and generate {tls.certificate} with such a key. If it has one, find out what ends TLS between this machine and the server.`;
+}
+
+/** What an error says of the certificate that was refused. */
+export interface RefusedIdentity {
+  /** Of the last certificate that we send; undefined if it signed itself. */
+  lastIssuer?: string;
+  keyType?: string;
+  /** The refusal came after our side of the handshake had ended. That is so over TLS 1.3 alone. */
+  isTls13?: boolean;
+  /** The server said that it got none. */
+  isMissed?: boolean;
+}
+
+/** The error for a client certificate that a server refused or missed. `reason` is the code of the TLS alert or of OpenSSL. */
 export function certificateRefusedError(
   certificate: CertificateSummary | undefined,
   reason: string | undefined,
   describeOption: DescribeOption,
-  lastIssuer?: string,
+  identity: RefusedIdentity = {},
 ): ServiceCertificateError {
+  const { lastIssuer, keyType, isTls13, isMissed } = identity;
   const because = reason ? ` (${reason})` : '';
-  const { message, hint, options } = certificate
-    ? refused(
-        certificate,
-        because,
-        describeOption,
-        /UNKNOWN_CA|HTTP \d/.test(because) ? lastIssuer : undefined,
-      )
-    : missing(because, describeOption);
+  const isUnsent =
+    isMissed === true ||
+    /CERTIFICATE_REQUIRED$/.test(reason ?? '') ||
+    (isTls13 === true && isNeverSent(keyType));
+  const issuer = /UNKNOWN_CA|HTTP \d/.test(because) ? lastIssuer : undefined;
+  const { message, hint, options } = !certificate
+    ? missing(because, describeOption)
+    : isUnsent
+      ? notSent(certificate, because, describeOption, keyType)
+      : refused(certificate, because, describeOption, issuer);
   const details = { code: 'certificate_refused', certificate, message, hint, options } as const;
   return new ServiceCertificateError([{ option: 'tls.certificate', message: `${message} ${hint}` }], details);
 }
@@ -43,6 +75,20 @@ function refused(
     hint: `${hasExpired ? 'Generate another one in the developer portal. ' : ''}In the developer portal, compare the certificate that is listed for this application and this environment with ${describeOption('tls.certificate')}: the sandbox and production have certificates of their own, and a revoked one does not come back. Check that the address is of the same environment, and this machine's clock.${lastIssuer === undefined ? '' : ` ${ofIssuer(lastIssuer)}`}`,
     options: ['tls.certificate'],
   };
+}
+
+function notSent(
+  certificate: CertificateSummary,
+  because: string,
+  describeOption: DescribeOption,
+  keyType?: string,
+) {
+  return explain(
+    `The client certificate ${whyNotSent(keyType)}. It is {certificate}{because}.`,
+    { hint: whatToSend(keyType) },
+    { because, certificate: describeCertificate(certificate) },
+    { option: 'tls.certificate', describeOption },
+  );
 }
 
 function missing(because: string, describeOption: DescribeOption) {

@@ -167,7 +167,12 @@ describe('a status', () => {
   });
 
   it.each([
-    [400, '<html><title>400 No required SSL certificate was sent</title></html>', /misses or rejects/],
+    [
+      400,
+      '<html><title>400 No required SSL certificate was sent</title></html>',
+      /was not sent, or did not arrive/,
+    ],
+    [400, '<html><title>400 The SSL certificate error</title></html>', /misses or rejects/],
     [403, '<html>Client certificate required</html>', /misses or rejects/],
     [403, '<html><h1>403 Forbidden</h1></html>', /a page, not of the service itself/],
   ])('%d with the page of a proxy, %s: names our certificate, no HTML', async (status, body, said) => {

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type LoggerService } from '@nestjs/common';
 import axios from 'axios';
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -9,6 +9,7 @@ import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
+import { promisify } from 'node:util';
 import {
   BanksService,
   createServiceClient,
@@ -21,6 +22,8 @@ import {
   type ServiceModuleOptions,
 } from 'nestjs-service';
 import { ServiceSimulator, type IssuedCertificate, type SimulatorOptions } from 'nestjs-service/testing';
+import { run } from '../../lib/cli/doctor.js';
+import { type Examined } from '../../lib/cli/examine.js';
 import { explainAbsence } from '../../lib/testing/certificate-authority.js';
 import { alertingServer, plainAlert } from '../helpers/alerting-server.js';
 import {
@@ -30,7 +33,9 @@ import {
   type Issued,
   withoutPaths,
 } from '../helpers/certificates.js';
+import { commandIo } from '../helpers/command-io.js';
 import { rawServer } from '../helpers/loopback.js';
+import { mtlsServer, type MtlsServer } from '../helpers/mtls-server.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { call, failCode, keptAliveAgent } from '../helpers/plain-client.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
@@ -263,6 +268,66 @@ itWith(openssl, 'a server that knows its root alone')(
   },
 );
 
+itWith(openssl, 'a key that TLS 1.3 never sends')(
+  'a key that TLS 1.3 never sends: warned of at the start and by the doctor, and named when the server misses the certificate',
+  async () => {
+    const authority = await createAuthority();
+    const { stdout } = await promisify(execFile)(requirePeer(openssl), [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:secp256k1', '-nodes'],
+      ...['-subj', '/CN=app', '-keyout', '-', '-out', '-'],
+    ]);
+    const server = await mtlsServer(authority, { ca: [authority.chain, stdout] });
+    const lenient = await mtlsServer(authority, { ca: stdout, rejectUnauthorized: false });
+    const logger = new CollectingLogger();
+    const { tls: _, ...options } = simulator.moduleOptions();
+    const application = await modules.start(
+      {
+        imports: [
+          ServiceModule.forRoot({
+            ...options,
+            urls: { baseUrl: server.url },
+            tls: { certificate: stdout, privateKey: stdout, chain: authority.chain },
+          }),
+        ],
+      },
+      logger,
+    );
+    expect(logger.linesOf('ServiceModule')).toContainEqual(
+      expect.stringMatching(/type secp256k1, .* TLS 1\.3/),
+    );
+    const error = await rejection(application.get(BanksService).list());
+    expect(error).toMatchObject({
+      code: 'certificate_refused',
+      message: expect.stringMatching(
+        /was not sent, or did not arrive: the server accepts no key of this type \(secp256k1\), or a proxy in front of it ended TLS\. It is .*_CERTIFICATE_REQUIRED\)/,
+      ),
+      hint: expect.stringMatching(/^TLS 1\.3 has no signature for such a key/),
+    });
+
+    const rowsOf = async ({ url }: MtlsServer) => {
+      const io = commandIo({
+        SERVICE_ENVIRONMENT: 'production',
+        SERVICE_APP_TOKEN: 'a1',
+        SERVICE_BASE_URL: url,
+        SERVICE_TLS_CERTIFICATE: stdout,
+        SERVICE_TLS_PRIVATE_KEY: stdout,
+        SERVICE_TLS_CHAIN: authority.chain,
+      });
+      await run(['--json'], io);
+      const { checks } = JSON.parse(io.printed()) as Examined;
+      return Object.fromEntries(checks.map(({ name, status, message }) => [name, `${status}: ${message}`]));
+    };
+    const demanding = await rowsOf(server);
+    expect(demanding.SERVICE_TLS_CERTIFICATE).toMatch(
+      /^warning: .*key of the type secp256k1, valid to .* gets no/,
+    );
+    expect(demanding['api.client-certificate']).toMatch(/^failed: .* was not sent, .*\(secp256k1\)/);
+    const { 'api.client-certificate': taken } = await rowsOf(lenient);
+    expect(taken).toMatch(/^warning: .*"CN=app" was not sent: .*\(secp256k1\)/);
+    await Promise.all([server.close(), lenient.close()]);
+  },
+);
+
 describe('An alert about our certificate', () => {
   type Version = 'TLSv1.2' | 'TLSv1.3';
   type When =
@@ -477,7 +542,7 @@ describe('An alert about our certificate', () => {
     expect(error).toMatchObject({
       code: 'connection_tls',
       outcomeUnknown: false,
-      message: expect.stringMatching(/It may ask for a client certificate, and none is configured/),
+      message: expect.stringMatching(/It may demand a client certificate, and none is configured/),
       hint: expect.stringMatching(/set tls\.certificate and tls\.privateKey/),
     });
   });

@@ -683,7 +683,13 @@ describe('the line at the start', () => {
   const nothing = async () => undefined;
 
   /** What the report logs: its line, and its warnings. */
-  async function reported(given: ServiceModuleOptions, daysLeft?: number, lacksChain = false, name?: string) {
+  async function reported(
+    given: ServiceModuleOptions,
+    daysLeft?: number,
+    lacksChain = false,
+    name?: string,
+    keyType = 'P-256',
+  ) {
     const { options } = await resolveOptions(given, name);
     const [lines, warnings]: string[][] = [[], []];
     const log = {
@@ -692,7 +698,8 @@ describe('the line at the start', () => {
       warn: (line: string) => warnings.push(line),
     };
     const known = daysLeft === undefined ? undefined : certificate;
-    reportStart(options!, { lacksChain, certificate: known, status: { healthy: true, daysLeft } }, log);
+    const status = { healthy: true, daysLeft };
+    reportStart(options!, { lacksChain, certificate: known, keyType, status }, log);
     return { lines, warnings };
   }
 
@@ -730,6 +737,18 @@ describe('the line at the start', () => {
   ])('describes the configuration', async (given, daysLeft, line) => {
     expect(await reported(given, daysLeft)).toEqual({ lines: [line], warnings: [] });
   });
+
+  it.each(['secp256k1', 'P-224', 'DSA'])(
+    'comes with a warning of a key that TLS 1.3 never sends: %s',
+    async (keyType) => {
+      const { warnings } = await reported(production, 87, false, 'ksa', keyType);
+      expect(warnings).toEqual([
+        expect.stringMatching(
+          `^tls\\.privateKey \\(SERVICE_KSA_TLS_PRIVATE_KEY\\) is of the type ${keyType}, for which TLS 1\\.3 has no signature`,
+        ),
+      ]);
+    },
+  );
 
   it('comes with a warning of a client certificate without the chain, and of what production will demand', async () => {
     const { warnings } = await reported(sandbox, 87, true, 'ksa');

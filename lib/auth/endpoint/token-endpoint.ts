@@ -2,7 +2,7 @@ import { type Agent } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { type ServiceTokenError } from '../../errors/index.js';
-import { asksTooLate, certificateRefusal, isPage } from '../../exchange/certificate-refusal.js';
+import { asksTooLate, certificateRefusal, isPage, saysMissed } from '../../exchange/certificate-refusal.js';
 import { type Exchange, type ExchangeResponse, isSuccess, outcomeOf } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
@@ -40,7 +40,7 @@ interface TokenEndpointOptions {
   exchange: Exchange;
   agent: Agent;
   /** With `oauth.mtls`: its certificate is offered to the endpoint. */
-  identity?: Pick<Identity, 'certificate' | 'lastIssuer' | 'reloadAfterRefusal'>;
+  identity?: Pick<Identity, 'certificate' | 'keyType' | 'lastIssuer' | 'reloadAfterRefusal'>;
   clock: Clock;
   userAgent: string;
   /** Milliseconds to connect. At most, and by default, half of the time that a request has, so that another can follow. */
@@ -157,7 +157,12 @@ export class TokenEndpoint implements TokenSource {
       if (isOther) return this.#post(asked, seen);
       const reason = fault ? fault.reason : `HTTP ${response.status}`;
       if (verdict === 'refused')
-        throw certificateRefusedError(certificate, reason, place.describeOption, identity.lastIssuer);
+        throw certificateRefusedError(certificate, reason, place.describeOption, {
+          lastIssuer: identity.lastIssuer,
+          keyType: identity.keyType,
+          isTls13: fault !== undefined && fault.phase !== 'connecting',
+          isMissed: response && saysMissed(response),
+        });
     }
     if (fault) throw tokenConnectionError({ ...place, hasCertificate: certificate !== undefined }, fault);
     return response;

@@ -13,6 +13,7 @@ import { type ConfigurationFault } from '../../errors/index.js';
 import { formatDate } from '../../time/clock.js';
 import { daysLeft, describeCertificate, isEnding, summarize } from '../../tls/certificate-summary.js';
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';
+import { isNeverSent } from '../../tls/material/key-type.js';
 import { type Configuration } from '../../engine/read-configuration.js';
 import { THE_ENVIRONMENT, type Variables } from '../env-file.js';
 import { DEFAULT_DIR } from '../simulator-options.js';
@@ -128,12 +129,18 @@ function describeFile(path: string): string {
 function describePem(reading: ConfigurationReading, option: string): Finding | undefined {
   if (!reading.certificates) return undefined;
   const { now, certificates } = reading;
-  const { certificate, sent, chain } = certificates;
+  const { certificate, keyType, sent, chain } = certificates;
   if (option === 'tls.certificate' && certificate) {
     const left = daysLeft(certificate, now);
     const others = list(sent.slice(1), nameOf);
     const after = others && ` After it stand ${others}.`;
-    const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", valid to ${formatDate(certificate.validTo)}, ${left} days left.${after}`;
+    const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", with a key of the type ${keyType}, valid to ${formatDate(certificate.validTo)}, ${left} days left.${after}`;
+    if (isNeverSent(keyType)) {
+      return warning(
+        `${message} TLS 1.3 has no signature for such a key: a server that speaks TLS 1.3 gets no certificate.`,
+        `Generate an RSA key or one on P-256 with its certificate in the developer portal, and put them into ${rowName(reading, option)} and ${rowName(reading, 'tls.privateKey')}.`,
+      );
+    }
     const ending = sent.map(summarize).find((each) => isEnding(each, now));
     if (ending) {
       return warning(

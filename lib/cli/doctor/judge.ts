@@ -1,8 +1,9 @@
 import { type X509Certificate } from 'node:crypto';
-import { type CertificateSummary, cleanText } from '../../errors/index.js';
+import { type CertificateSummary, cleanText, explain } from '../../errors/index.js';
 import { isHandshakeAlert, mayBeCertificate } from '../../exchange/classify.js';
-import { certificateRefusedError } from '../../tls/certificate-error.js';
+import { certificateRefusedError, whatToSend } from '../../tls/certificate-error.js';
 import { summarize } from '../../tls/certificate-summary.js';
+import { isNeverSent } from '../../tls/material/key-type.js';
 import { formatDate } from '../../time/clock.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
@@ -75,13 +76,15 @@ function isSigned(certificate: X509Certificate, by: X509Certificate): boolean {
  * Whether the server asked for our certificate, and took it.
  *
  * @param certificate as it was offered; undefined if none was
+ * @param keyType of its key
  */
 export function judgeClientCertificate(
   place: Place,
   facts: HandshakeFacts,
   certificate: CertificateSummary | undefined,
+  keyType?: string,
 ): Finding {
-  if (isAboutCertificate(facts)) return refused(place, facts, certificate);
+  if (isAboutCertificate(facts)) return refused(place, facts, certificate, keyType);
   if (facts.askedForCertificate === undefined)
     return skipped('Whether the server asks for a client certificate is not known on this runtime.');
   if (!facts.askedForCertificate) {
@@ -91,6 +94,11 @@ export function judgeClientCertificate(
       `Check that ${place.describeOption(place.option)} is the address for mutual TLS. A server may also ask later, for some paths only: then the call of the banks shows it.`,
     );
   }
+  if (certificate && facts.version === 'TLSv1.3' && isNeverSent(keyType))
+    return warning(
+      `The server asked for the client certificate, and "${certificate.subject}" was not sent: TLS 1.3 has no signature for a key of its type (${keyType}). The server took the connection without one.`,
+      explain('', { hint: whatToSend(keyType) }, {}, place).hint ?? '',
+    );
   if (certificate)
     return ok(`The server asked for the client certificate, and did not refuse "${certificate.subject}".`);
   return skipped(
@@ -108,17 +116,23 @@ function isAboutCertificate({ fault, askedForCertificate }: HandshakeFacts): boo
 /** The server refused our certificate; or it wants one, and none is offered. */
 function refused(
   place: Place,
-  { established, fault }: HandshakeFacts,
+  { established, version, fault }: HandshakeFacts,
   certificate: CertificateSummary | undefined,
+  keyType?: string,
 ): Finding {
   const { kind = 'tls', reason = 'the connection ended', alert } = fault ?? {};
   const isSaid = fault?.certificateRefused === true || (established && isHandshakeAlert({ alert }));
   if (!certificate && place.server === 'token')
     return explained(place, { kind, reason, certificateRefused: true });
-  const { message, hint = '' } = certificateRefusedError(certificate, reason, place.describeOption);
+  const isTls13 = version === 'TLSv1.3';
+  const sent = { keyType, isTls13 };
+  const { message, hint = '' } = certificateRefusedError(certificate, reason, place.describeOption, sent);
   const unsure =
     'The server asked for the client certificate and then ended the connection, which mostly means that it refused it (else: a firewall)';
-  return failed(isSaid || !certificate ? message : message.replace(/^[^:]*/, unsure), hint);
+  return failed(
+    isSaid || !certificate || (isTls13 && isNeverSent(keyType)) ? message : message.replace(/^[^:]*/, unsure),
+    hint,
+  );
 }
 
 /** `"CN=api.service.example, O=Service"`. What the other side says of itself is foreign text. */

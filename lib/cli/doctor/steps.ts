@@ -58,7 +58,9 @@ function serverSteps(place: Place, { loaded }: ClientIdentity, isOffered: boolea
       name: `${name}.client-certificate`,
       needs: [`${name}.connection`],
       run: () =>
-        Promise.resolve(judgeClientCertificate(place, facts, isOffered ? loaded.certificate : undefined)),
+        Promise.resolve(
+          judgeClientCertificate(place, facts, isOffered ? loaded.certificate : undefined, loaded.keyType),
+        ),
     },
   ];
 }

@@ -24,7 +24,8 @@ import { describeOption } from '../../helpers/describe-option.js';
 import { clientOf } from './setup.js';
 
 const certificate = { subject: 'CN=app', fingerprint256: 'AA:BB' } as CertificateSummary;
-const PAGE = '<html>No required SSL certificate was sent</html>';
+const PAGE = '<html>The SSL certificate error</html>';
+const NONE_SENT = '<html>No required SSL certificate was sent</html>';
 const FORBIDDEN = '<html>Forbidden</html>';
 /** Of Apache 2.4 over TLS 1.3, with SSLVerifyClient in a Location. */
 const TOO_LATE =
@@ -66,7 +67,6 @@ describe('an answer that is no success', () => {
   it.each([
     [400, PAGE, /The proxy.*in use is "CN=app" \(SHA-256 AA:BB\)/, /a proxy before the service/],
     [495, '', /The proxy.*in use is/, /a proxy before the service/],
-    [496, '', /The proxy.*in use is/, /a proxy before the service misses/],
     [403, FORBIDDEN, /client certificates.*in use is/, /a page, not of the service itself/],
   ])("a proxy's %i %s: names the certificate in use", (status, body, hint, what) => {
     expect(explained(status, body)).toMatchObject({
@@ -79,9 +79,29 @@ describe('an answer that is no success', () => {
   });
 
   it.each([
+    [400, NONE_SENT],
+    [403, '<html>no client certificate</html>'],
+    [496, ''],
+  ])('%i %s: says that the certificate was not sent, with the type of its key', (status, body) => {
+    expect(explained(status, body, {}, '/a', { keyType: 'Ed25519', lastIssuer: 'CN=ca' })).toEqual({
+      message:
+        ': the client certificate was not sent, or did not arrive: the server accepts no key of this type (Ed25519), or a proxy in front of it ended TLS',
+      hint: expect.stringMatching(/^Ask .* which types of keys/),
+      options: ['tls.certificate'],
+    });
+    // Without any it is clear what is missed.
+    const none = explained(status, body, {}, '/a', { certificate: undefined });
+    expect(none).toMatchObject({
+      message: expect.stringMatching(/misses or rejects/),
+      hint: expect.stringMatching(/none is set/),
+    });
+  });
+
+  it.each([
     ['mtls', 401, '{}'],
     ['mtls', 403, '{}'],
     ['mtls', 400, PAGE],
+    ['mtls', 400, NONE_SENT],
     ['oauth', 403, FORBIDDEN],
   ] as const)('over a sidecar names no option of TLS: %s, %i %s', (authentication, status, body) => {
     const addresses = { baseUrl: 'http://127.0.0.1:1' };
@@ -164,7 +184,10 @@ describe('a call without a whole answer', () => {
   const url = new URL('https://api.example/banks/v1?customer=secret');
   const faulty = (
     fault: Partial<ExchangeFaultDetails>,
-    { method = 'GET', ...identity }: { method?: string; hasChain?: boolean; lastIssuer?: string } = {},
+    {
+      method = 'GET',
+      ...identity
+    }: { method?: string; hasChain?: boolean; keyType?: string; lastIssuer?: string } = {},
   ): ServiceConnectionError => {
     const call = new Call(method, url, 1_000);
     const dates = { validFrom: new Date(), validTo: new Date(8e15) };
@@ -260,6 +283,22 @@ describe('a call without a whole answer', () => {
     const { hint = '' } = faulty(fault, { lastIssuer });
     expect(/lack the certificate of "CN=Intermediate"/.test(hint)).toBe(isNamed);
   });
+
+  it.each([
+    ['over TLS 1.3', 'sent', 'secp256k1', true],
+    ['over TLS 1.2', 'connecting', 'secp256k1', false],
+    ['over TLS 1.3', 'sent', 'P-256', false],
+  ] as const)(
+    'a certificate alert %s, %s, for a key of the type %s: says that the certificate was not sent: %s',
+    (_, phase, keyType, isUnsent) => {
+      const reason = 'ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE';
+      const fault = { phase, reason, certificateRefused: true, refusedInHandshake: true };
+      const { message, hint = '' } = faulty(fault, { keyType });
+      expect(message.includes(`accepts no key of this type (${keyType})`)).toBe(isUnsent);
+      expect(/^TLS 1\.3 has no signature for such a key/.test(hint)).toBe(isUnsent);
+      expect(message).toContain(reason);
+    },
+  );
 
   it.each<[string, Partial<ExchangeFaultDetails>, boolean]>([
     ['GET', { kind: 'reset' }, false],

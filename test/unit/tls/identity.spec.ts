@@ -536,6 +536,20 @@ describe('When the server refuses the certificate', () => {
     );
   });
 
+  it.each(['Ed25519', 'secp256k1'])(
+    'alert 116 says that it was not sent, with its key: %s',
+    async (keyType) => {
+      const { certificate } = await start(tlsSettings(pemsOf(clients[0])));
+      const reason = 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED';
+      const { message, hint, options } = certificateRefusedError(certificate, reason, String, { keyType });
+      expect(message).toContain(
+        `The client certificate was not sent, or did not arrive: the server accepts no key of this type (${keyType}), or a proxy in front of it ended TLS. It is "CN=app-0"`,
+      );
+      expect(hint).toMatch(keyType === 'Ed25519' ? /^Ask .* which types/ : /^TLS 1\.3 has no signature/);
+      expect(options?.[0]).toBe('tls.certificate');
+    },
+  );
+
   it('it names the issuer of the last certificate that is sent, unless that one signed itself', async () => {
     const [nameless, alone] = await Promise.all([issue('C=SA, O=Bank', { ca: true }), issue('alone')]);
     const named = await issue('app', { issuer: nameless });
