@@ -9,7 +9,9 @@ import { type HttpSettings } from '../../../lib/config/resolved-options.js';
 import { describeError, type ServiceApiError, ServiceRequestError } from '../../../lib/errors/index.js';
 import { AllowedUrls, type CallUrl } from '../../../lib/http/allowed-urls.js';
 import { answerOf } from '../../../lib/http/exception-answer.js';
+import { routeOf } from '../../../lib/http/path-template.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
+import { knownApiRoutes } from '../../../lib/testing/known-api-routes.js';
 import { draws } from '../../helpers/in-soak.js';
 import { APP_TOKEN, BEARER, errorOf, failing, plantedIn, setUp } from './setup.js';
 
@@ -662,6 +664,15 @@ describe('the route of a path without names', () => {
       );
     },
   );
+
+  it("has every word of the simulator's known API, and no id", () => {
+    const paths = Object.keys(knownApiRoutes()).map((name) => name.replace(/^\w+ /, ''));
+    expect(paths.length).toBeGreaterThan(8);
+    for (const template of paths) {
+      const path = template.replace(/\{\w+\}/g, 'id-1');
+      expect(routeOf(path, path, '', false)).toBe(template.replace(/\{\w+\}/g, '{}'));
+    }
+  });
 
   it('has all of its words with empty pathParams', async () => {
     const { axios } = await setUp({ listener: failing(404) });
