@@ -13,7 +13,7 @@ const LAYERS = [
   ['tls'],
   ['auth'],
   ['http'],
-  ['customers', 'banks', 'link-sdk'],
+  ['customers', 'banks', 'link-sdk', 'webhooks'],
   ['engine'],
   ['module'],
 ];

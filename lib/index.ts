@@ -19,7 +19,7 @@ export {
   type ServiceOptionsFactory,
   type ServiceStartupCheck,
 } from './config/options.js';
-export { type PemValue, type SecretValue } from './config/secret.js';
+export { type PemValue, type SecretSource, type SecretValue } from './config/secret.js';
 export { serviceConfig } from './config/variables.js';
 export {
   type ServiceTlsOptions,
@@ -28,6 +28,7 @@ export {
 } from './config/tls.options.js';
 export { type ServiceTokenCacheOptions, type TokenStore } from './config/token-cache.options.js';
 export { type ServiceUrls } from './config/urls.options.js';
+export { type ServiceWebhookOptions } from './config/webhook.options.js';
 export {
   type ApiErrorBody,
   type ApiErrorDetails,
@@ -90,3 +91,6 @@ export { type ServiceCallEvent } from './telemetry/call-event.js';
 export { type ServiceClient } from './engine/create-service.js';
 export { createServiceClient } from './engine/create-service-client.js';
 export { type IdentityStatus } from './tls/client-identity.js';
+export { ServiceWebhookGuard } from './webhooks/service-webhook.guard.js';
+export { type RawBody, verifyWebhook, type WebhookSignatureOptions } from './webhooks/verify-webhook.js';
+export { WebhooksService } from './webhooks/webhooks.service.js';

@@ -15,7 +15,7 @@ const RENEWED_BEFORE_MS = 30 * 24 * 3_600_000;
 
 /** What stays over a restart. */
 interface Kept<Authority> {
-  credentials: { clientId: string; clientSecret: string; appToken: string };
+  credentials: { clientId: string; clientSecret: string; appToken: string; webhookSecret: string };
   application: IssuedCertificate;
   authority: Authority;
 }
@@ -47,9 +47,9 @@ export async function readKept(path: string): Promise<Kept<CertificateAuthority>
 
 /** @returns whether it could be written */
 export async function keep(path: string, simulator: ServiceSimulator): Promise<boolean> {
-  const { clientId, clientSecret, appToken, application } = simulator;
+  const { clientId, clientSecret, appToken, webhookSecret, application } = simulator;
   const kept: Kept<KeptAuthority> = {
-    credentials: { clientId, clientSecret, appToken },
+    credentials: { clientId, clientSecret, appToken, webhookSecret },
     application,
     authority: ServiceSimulator.madeOf(simulator).authority.kept,
   };

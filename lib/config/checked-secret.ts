@@ -2,7 +2,7 @@ import { type ConfigurationFault } from '../errors/index.js';
 import { systemClock } from '../time/clock.js';
 import { within } from '../time/timers.js';
 import { readSecret } from './read-file.js';
-import { isFile, Secret, SOURCE_MS, type SecretValue } from './secret.js';
+import { isFile, Secret, SOURCE_MS, type SecretSource } from './secret.js';
 
 const PRINTABLE_ASCII = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
 const UNSENDABLE =
@@ -10,10 +10,10 @@ const UNSENDABLE =
 const BROKEN =
   'begins with a line break or a tab, or ends with a tab, which would be sent as a part of it: remove it.';
 
-/** Reads a secret at start-up. The function of a client secret is not called before a token is needed. */
+/** Reads a secret at start-up. Only the function of the app token is called: others are not, before their secret is needed. */
 export async function checkedSecret(
-  value: SecretValue | (() => string | Promise<string>) | undefined,
-  option: 'appToken' | 'oauth.clientSecret',
+  value: SecretSource | undefined,
+  option: 'appToken' | 'oauth.clientSecret' | 'webhook.secret',
   folder: string,
 ): Promise<{ secret?: Secret; faults: ConfigurationFault[] }> {
   if (value === undefined || (typeof value === 'function' && option !== 'appToken')) return { faults: [] };

@@ -1,5 +1,5 @@
 import { Flag, IsSourceOrFunction, IsUuid, OneOf } from './rules.js';
-import { type SecretValue } from './secret.js';
+import { type SecretSource } from './secret.js';
 
 /**
  * - `ahead`: a token is renewed in the background before it expires, when a call uses it.
@@ -19,7 +19,7 @@ export class ServiceOAuthOptions {
    * called again, when the endpoint answers invalid_client. SERVICE_CLIENT_SECRET, SERVICE_CLIENT_SECRET_FILE
    */
   @IsSourceOrFunction('CLIENT_SECRET')
-  clientSecret?: SecretValue | (() => string | Promise<string>) | undefined;
+  clientSecret?: SecretSource | undefined;
 
   /** Default `ahead`. SERVICE_TOKEN_REFRESH */
   @OneOf('TOKEN_REFRESH', 'ahead', 'scheduled', 'on-expiry')

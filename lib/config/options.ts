@@ -4,10 +4,11 @@ import { ServiceLinkSdkOptions } from './link-sdk.options.js';
 import { ServiceOAuthOptions } from './oauth.options.js';
 import { optionsOf, Section, sectionsOf, setEntries, type OptionEntry } from './option.js';
 import { Flag, IsHeaderName, IsSourceOrFunction, IsTokenStore, OneOf } from './rules.js';
-import { type SecretValue } from './secret.js';
+import { type SecretSource } from './secret.js';
 import { ServiceTlsOptions, type TlsIdentitySource } from './tls.options.js';
 import { ServiceTokenCacheOptions, type TokenStore } from './token-cache.options.js';
 import { ServiceUrls } from './urls.options.js';
+import { ServiceWebhookOptions } from './webhook.options.js';
 
 /** `production` or `sandbox`. */
 export type ServiceEnvironment = 'production' | 'sandbox';
@@ -40,7 +41,7 @@ export class ServiceModuleOptions {
    * function that returns it within 8 s (vault, KMS), is read once at the start. SERVICE_APP_TOKEN(_FILE)
    */
   @IsSourceOrFunction('APP_TOKEN')
-  appToken?: SecretValue | (() => string | Promise<string>) | undefined;
+  appToken?: SecretSource | undefined;
 
   /** Default `service-app-token`. SERVICE_APP_TOKEN_HEADER */
   @IsHeaderName('APP_TOKEN_HEADER')
@@ -78,6 +79,10 @@ export class ServiceModuleOptions {
   @Section(ServiceHttpOptions)
   http?: ServiceHttpOptions | undefined;
 
+  /** Webhooks that the service sends. */
+  @Section(ServiceWebhookOptions)
+  webhook?: ServiceWebhookOptions | undefined;
+
   /**
    * Before the application listens: get a token, with OAuth, and call the banks, in 15 s at most. `warn` logs
    * what is wrong, `fail` ends the start with a ServiceStartupError. Default `off`. SERVICE_STARTUP_CHECK
@@ -113,6 +118,7 @@ export const DEFAULTS = {
     logCalls: false,
     shutdownTimeout: 5_000,
   },
+  webhook: { header: 'service-signature' },
   startupCheck: 'off',
 } satisfies ServiceModuleOptions;
 

@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { codedError } from '../errors/coded-error.js';
-import { Secret, type SecretValue } from './secret.js';
+import { Secret, type SecretSource, type SecretValue } from './secret.js';
 
 /** A secret has some hundred bytes, a PEM file some thousand, a file of all public root certificates about 200,000. */
 const MAX_BYTES = 1024 * 1024;
@@ -44,6 +44,11 @@ export async function readSecret(value: SecretValue, folder: string): Promise<Se
     throw new UnreadableFile(whyUnreadable(value.file, folder, error));
   });
   return Secret.of(decodeText(bytes));
+}
+
+/** Reads the secret again at each call, because a file or a vault may have a new one. */
+export function secretReader(source: SecretSource, folder: string): () => Promise<Secret> {
+  return async () => (typeof source === 'function' ? Secret.of(await source()) : readSecret(source, folder));
 }
 
 const UTF_16: Readonly<Record<string, string>> = { fffe: 'utf-16le', feff: 'utf-16be' };

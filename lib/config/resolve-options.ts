@@ -14,7 +14,7 @@ import {
   valueOf,
 } from './options.js';
 import { ENVIRONMENT, ignoredProxyChoice, proxyChoice, proxyVariable } from './proxy.js';
-import { readSecret } from './read-file.js';
+import { secretReader } from './read-file.js';
 import { checkedSecret } from './checked-secret.js';
 import { sdkWithoutAppToken, unmetRequirements } from './requirements.js';
 import {
@@ -23,6 +23,7 @@ import {
   type ResolvedOptions,
   type TlsInputs,
   type TlsSettings,
+  type WebhookSettings,
 } from './resolved-options.js';
 import { namesIn } from './rules.js';
 import { Secret } from './secret.js';
@@ -65,9 +66,11 @@ export async function resolveOptions(
   const folder = process.cwd();
   const appToken = await checkedSecret(options.appToken, 'appToken', folder);
   const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret', folder);
+  const webhookSecret = await checkedSecret(options.webhook?.secret, 'webhook.secret', folder);
   const store = await storeFaults(options.tokenStore);
   const tls = { ...tlsSettings(options, locate), folder, needsChain: chosen?.needsChain };
-  const faults = located([...malformed, ...unmet, ...appToken.faults, ...clientSecret.faults, ...store]);
+  const secrets = [appToken, clientSecret, webhookSecret].flatMap((checked) => checked.faults);
+  const faults = located([...malformed, ...unmet, ...secrets, ...store]);
   const warnings = located(mode ? sdkWithoutAppToken(mode) : []);
   if (faults.length > 0 || !chosen?.addresses || !mode) return { tls, faults, warnings };
   const resolved: ResolvedOptions = {
@@ -80,6 +83,7 @@ export async function resolveOptions(
     oauth: oauthSettings(options, folder),
     tls,
     http: httpSettings(options.http, name),
+    webhook: webhookSettings(options, folder),
   };
   return { tls, faults, warnings, options: resolved };
 }
@@ -98,9 +102,14 @@ async function storeFaults(store: TokenStore | undefined): Promise<Configuration
 function oauthSettings({ oauth }: FilledOptions, folder: string): OAuthSettings | undefined {
   const { clientId, clientSecret: source, ...settings } = oauth;
   if (clientId === undefined || source === undefined) return undefined;
-  const clientSecret = async (): Promise<Secret> =>
-    typeof source === 'function' ? Secret.of(await source()) : readSecret(source, folder);
-  return { ...settings, clientId, clientSecret };
+  return { ...settings, clientId, clientSecret: secretReader(source, folder) };
+}
+
+function webhookSettings({ webhook: { secret, header } }: FilledOptions, folder: string): WebhookSettings {
+  return {
+    header: header.toLowerCase(),
+    secret: secret === undefined ? undefined : secretReader(secret, folder),
+  };
 }
 
 function tlsSettings({ tls }: FilledOptions, locate: (option: string) => OptionLocation): TlsSettings {

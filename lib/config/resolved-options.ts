@@ -5,7 +5,10 @@ import { type Secret } from './secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
 
 /** The options after merging, defaults and validation. Secrets are wrapped, so that printing this object shows none. */
-export interface ResolvedOptions extends Omit<FilledOptions, 'urls' | 'appToken' | 'oauth' | 'tls' | 'http'> {
+export interface ResolvedOptions extends Omit<
+  FilledOptions,
+  'urls' | 'appToken' | 'oauth' | 'tls' | 'http' | 'webhook'
+> {
   locate: (option: string) => OptionLocation;
   describeOption: DescribeOption;
   authentication: ServiceAuthentication;
@@ -14,6 +17,7 @@ export interface ResolvedOptions extends Omit<FilledOptions, 'urls' | 'appToken'
   oauth?: OAuthSettings;
   tls: TlsSettings;
   http: HttpSettings;
+  webhook: WebhookSettings;
 }
 
 export interface Addresses {
@@ -34,6 +38,13 @@ export interface OAuthSettings extends Omit<FilledOptions['oauth'], 'clientSecre
   clientId: string;
   /** Reads the secret again at each call, because a file or a vault may have a new one. */
   clientSecret: () => Promise<Secret>;
+}
+
+export interface WebhookSettings {
+  /** In lower case. */
+  header: string;
+  /** As {@link OAuthSettings.clientSecret}. Absent if none is configured. */
+  secret?: () => Promise<Secret>;
 }
 
 /** The options with a PEM or a passphrase. */

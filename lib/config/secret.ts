@@ -3,6 +3,9 @@ import { inspect } from 'node:util';
 /** A secret as text, or its file. Line breaks at its end are removed. */
 export type SecretValue = string | { file: string };
 
+/** A secret, its file, or a function that returns it (vault, KMS). */
+export type SecretSource = SecretValue | (() => string | Promise<string>);
+
 /** PEM text (real or `\n`-escaped newlines), its base64, or its file. */
 export type PemValue = string | { file: string };
 

@@ -14,6 +14,7 @@ import { createServiceAxios } from '../http/service-axios.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { type Identity } from '../tls/client-identity.js';
+import { WebhooksService } from '../webhooks/webhooks.service.js';
 import { ServiceLifecycle } from './lifecycle.js';
 import { createResources, type Resources } from './resources.js';
 
@@ -22,6 +23,7 @@ export interface ServiceClient extends Resources {
   readonly auth: ServiceAuthService;
   readonly http: ServiceHttpService;
   readonly sdk: LinkSdkService;
+  readonly webhooks: WebhooksService;
   /** Ends it: its calls get `http.shutdownTimeout`, later ones are refused. Resolves when nothing of it is left. */
   readonly close: () => Promise<void>;
 }
@@ -49,12 +51,13 @@ export function createService(options: ResolvedOptions, identity: Identity, io: 
   const http = new ServiceHttpService(axios, options.http.trailingSlash);
   const resources = createResources(http);
   const sdk = new LinkSdkService(options, auth);
+  const webhooks = new WebhooksService(options, io.clock);
 
   const lifecycle = new ServiceLifecycle({ ...client, tokens, auth, banks: resources.banks });
   const start = () => lifecycle.start();
   const beginShutdown = () => lifecycle.beginShutdown();
   const close = () => lifecycle.close();
-  return { auth, http, ...resources, sdk, start, beginShutdown, close };
+  return { auth, http, ...resources, sdk, webhooks, start, beginShutdown, close };
 }
 
 /** Endpoint, shared store and cache; undefined if no OAuth credentials are configured. */

@@ -6,6 +6,7 @@ import { RESOURCE_CLASSES } from '../engine/resources.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { getServiceOptionsToken, getServiceToken } from '../service-token.js';
+import { WebhooksService } from '../webhooks/webhooks.service.js';
 import { hideOptions, hideValue } from './given-options.js';
 
 /** Options of the Nest module itself. */
@@ -38,6 +39,7 @@ const PUBLIC = new Map<Type, keyof Service>([
   [ServiceAuthService as Type, 'auth'],
   [ServiceHttpService as Type, 'http'],
   [LinkSdkService as Type, 'sdk'],
+  [WebhooksService as Type, 'webhooks'],
   ...Object.entries(RESOURCE_CLASSES).map(([name, type]) => [type, name] as [Type, keyof Service]),
 ]);
 

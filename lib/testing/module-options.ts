@@ -35,8 +35,15 @@ interface Credentials {
   appToken: string;
   clientId: string;
   clientSecret: string;
+  webhookSecret: string;
   /** The service's public chain, PEM. */
   chain: string;
+}
+
+/** The names of headers that the service's brand may give. */
+interface HeaderNames {
+  appTokenHeader: string;
+  webhookHeader: string;
 }
 
 /** ServiceModuleOptions with every secret as text. */
@@ -47,14 +54,18 @@ export interface SimulatorModuleOptions extends ServiceModuleOptions {
   appToken: string;
   oauth?: { clientId: string; clientSecret: string; mtls?: boolean };
   tls: { certificate?: string; privateKey?: string; passphrase?: string; chain: string };
+  webhook: { secret: string; header?: string };
 }
 
-const DEFAULT_HEADER = 'service-app-token';
+export const DEFAULT_HEADERS: HeaderNames = {
+  appTokenHeader: 'service-app-token',
+  webhookHeader: 'service-signature',
+};
 
 /** The options of `ServiceModule.forRoot()` for the mode. */
 export function moduleOptionsFor(
   simulator: Credentials,
-  appTokenHeader: string,
+  { appTokenHeader, webhookHeader }: HeaderNames,
   mode: SimulatorModeOptions,
 ): SimulatorModuleOptions {
   const environment = mode.environment ?? 'production';
@@ -72,9 +83,13 @@ export function moduleOptionsFor(
     authentication,
     urls: mode.oauthBaseUrl === false ? urls : { ...urls, oauthBaseUrl },
     appToken: simulator.appToken,
-    ...(appTokenHeader !== DEFAULT_HEADER && { appTokenHeader }),
+    ...(appTokenHeader !== DEFAULT_HEADERS.appTokenHeader && { appTokenHeader }),
     ...(withOAuth && { oauth: { ...credentials, ...offer } }),
     tls: { ...(withCertificate ? identity : {}), chain: simulator.chain },
+    webhook: {
+      secret: simulator.webhookSecret,
+      ...(webhookHeader !== DEFAULT_HEADERS.webhookHeader && { header: webhookHeader }),
+    },
   };
 }
 
@@ -84,7 +99,7 @@ export function moduleOptionsFor(
  */
 export function environmentFor(options: SimulatorModuleOptions, name?: string): Record<string, string> {
   const prefix = variablePrefix(name);
-  const { urls, oauth, tls } = options;
+  const { urls, oauth, tls, webhook } = options;
   const variables: Record<string, string | undefined> = {
     ENVIRONMENT: options.environment,
     AUTHENTICATION: options.authentication,
@@ -103,6 +118,8 @@ export function environmentFor(options: SimulatorModuleOptions, name?: string): 
     TLS_PRIVATE_KEY: escapeNewlines(tls.privateKey),
     TLS_PASSPHRASE: tls.passphrase,
     TLS_CHAIN: escapeNewlines(tls.chain),
+    WEBHOOK_SECRET: webhook.secret,
+    WEBHOOK_HEADER: webhook.header,
   };
   const set = Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return Object.fromEntries(set.map(([key, value]) => [`${prefix}${key}`, value]));

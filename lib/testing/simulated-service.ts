@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { type ServiceEnvironment } from '../config/options.js';
 import { AnswerBook, type SimulatedCustomer } from './answer-book.js';
 import { FaultBook } from './faults.js';
+import { DEFAULT_HEADERS } from './module-options.js';
 import { RequestLog } from './request-log.js';
 import { serverNamesOf } from './server-names.js';
 import { type CertificateRefusal, type SimulatorOptions } from './simulator.options.js';
@@ -29,6 +30,8 @@ export class SimulatedService {
   readonly clientId: string;
   readonly appToken: string;
   readonly appTokenHeader: string;
+  readonly webhookSecret: string;
+  readonly webhookHeader: string;
   readonly oauthEnabled: boolean;
   /** Seconds, of the tokens issued from now on. */
   tokenLifetime: number;
@@ -45,7 +48,9 @@ export class SimulatedService {
     this.log = new RequestLog(this.maxRequests);
     this.clientId = options.clientId ?? randomUUID();
     this.appToken = options.appToken ?? this.clientId;
-    this.appTokenHeader = options.appTokenHeader ?? 'service-app-token';
+    this.appTokenHeader = options.appTokenHeader ?? DEFAULT_HEADERS.appTokenHeader;
+    this.webhookSecret = options.webhookSecret ?? makeSecret();
+    this.webhookHeader = options.webhookHeader ?? DEFAULT_HEADERS.webhookHeader;
     this.oauthEnabled = options.oauth?.enabled ?? true;
     this.tokenLifetime = options.tokenLifetime ?? 3600;
     this.clientSecret = options.clientSecret ?? makeSecret();

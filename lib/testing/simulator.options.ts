@@ -31,6 +31,10 @@ export interface SimulatorOptions {
   appToken?: string | undefined;
   /** Default `service-app-token`. */
   appTokenHeader?: string | undefined;
+  /** The secret of the webhooks that `sendWebhook()` signs. Default: random. */
+  webhookSecret?: string | undefined;
+  /** The header of their signature. Default `service-signature`. */
+  webhookHeader?: string | undefined;
   /** Milliseconds before each answer, for all servers or by server. Default 0. */
   delayMs?: number | { [Face in SimulatorFace]?: number | undefined } | undefined;
   /** Milliseconds that an idle connection is kept. Default 5,000. */

@@ -20,6 +20,7 @@ import {
   type SimulatorAddress,
   type SimulatorOptions,
 } from './simulator.options.js';
+import { sendWebhook } from './send-webhook.js';
 import { type TokenSubject } from './token-issuer.js';
 
 /** The certificates of the start. */
@@ -53,6 +54,8 @@ export class ServiceSimulator {
   readonly chain: string;
   readonly clientId: string;
   readonly appToken: string;
+  /** Signs the webhooks of {@link sendWebhook}. */
+  readonly webhookSecret: string;
   /** Customers created through POST /customers/v1, in order. */
   readonly customers: readonly SimulatedCustomer[];
   /** All requests since the start or the last `clearRequests()`, in order of arrival. The list grows as they arrive. */
@@ -75,6 +78,7 @@ export class ServiceSimulator {
     this.chain = service.chain;
     this.clientId = service.clientId;
     this.appToken = service.appToken;
+    this.webhookSecret = service.webhookSecret;
     this.customers = service.customers;
     this.requests = service.log.entries;
     this.refusals = service.refusals;
@@ -216,6 +220,20 @@ export class ServiceSimulator {
     else this.#service.answers.add(...given);
   }
 
+  /**
+   * Sends a webhook, signed with {@link webhookSecret}, as the service does: a POST that ends after 10 s. It is sent once,
+   * where the service would repeat it.
+   *
+   * @param body text or bytes; anything else is sent as JSON
+   * @param headers in place of the simulator's: a wrong signature, another content type
+   * @returns the answer of the application
+   * @example expect((await simulator.sendWebhook(`${url}/webhook`, { type: 'entity.created' })).status).toBe(200);
+   */
+  sendWebhook(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    const { webhookSecret, webhookHeader } = this.#service;
+    return sendWebhook(url, body, { webhookSecret, webhookHeader, headers });
+  }
+
   /** Sets another client secret and returns it. The old one is refused at once; its tokens stay valid. */
   rotateClientSecret(newSecret?: string): string {
     return this.#service.rotateClientSecret(newSecret);
@@ -284,7 +302,7 @@ export class ServiceSimulator {
 
   /** Options of `ServiceModule.forRoot()` for this simulator. */
   moduleOptions(mode: SimulatorModeOptions = {}): SimulatorModuleOptions {
-    return moduleOptionsFor(this, this.#service.appTokenHeader, mode);
+    return moduleOptionsFor(this, this.#service, mode);
   }
 
   /**

@@ -9,6 +9,7 @@ import {
   type INestApplication,
   type INestApplicationContext,
   Injectable,
+  Logger,
   Module,
   type Provider,
   type Type,
@@ -33,23 +34,30 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { exec, execFile } from 'node:child_process';
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import {
   answerOf,
   BanksService,
+  createServiceClient,
   type CustomersService,
   LinkSdkService,
   ServiceAuthService,
   type ServiceCallEvent,
+  type ServiceClient,
   ServiceConfigurationError,
   ServiceExceptionFilter,
   ServiceHttpService,
   ServiceModule,
   type ServiceModuleOptions,
+  ServiceWebhookGuard,
 } from 'nestjs-service';
 import {
   type IssuedCertificate,
@@ -209,6 +217,7 @@ describe('What documents name', () => {
     ['docs/certificates.md'],
     ['docs/migration.md'],
     ['docs/operation.md'],
+    ['docs/webhooks.md'],
   ])('are variables that there are: %s', (name) => {
     const asked = new Set<string>();
     readVariables((variable) => void asked.add(variable));
@@ -742,6 +751,100 @@ describe('docs/tokens.md', () => {
     expect(await banksOf(simulator.moduleOptions({ environment: 'sandbox' }))).toHaveLength(10);
     await expect(banksOf({})).rejects.toBeInstanceOf(ServiceConfigurationError);
     await until(() => simulator.openConnections === 0);
+  });
+});
+
+describe('docs/webhooks.md', () => {
+  const name = 'docs/webhooks.md';
+  const BODY = '{ "type":  "entity.created" }';
+  const wrong = { 'service-signature': `sha512=${'0'.repeat(128)}` };
+  const text = { 'content-type': 'text/plain' };
+  const send = async (...webhook: Parameters<ServiceSimulator['sendWebhook']>): Promise<number> =>
+    (await simulator.sendWebhook(...webhook)).status;
+
+  it('has a guarded route, with the content types and the limit that it names', async () => {
+    type Queue = { events: unknown[] };
+    const { WebhookController } = await load<{ WebhookController: Type }>(name, 'webhook.controller.ts');
+    const { WebhookQueue } = await load<{ WebhookQueue: Type<Queue> }>(name, 'webhook-queue.ts');
+    const { createApplication } = await load<{ createApplication: (of: Type) => Promise<INestApplication> }>(
+      name,
+      'webhook-main.ts',
+    );
+    @Module({
+      imports: [ServiceModule.forRoot(simulator.moduleOptions())],
+      controllers: [WebhookController],
+      providers: [WebhookQueue],
+    })
+    class AppModule {}
+    Logger.overrideLogger(false);
+    const app = await createApplication(AppModule);
+    await app.listen(0, '127.0.0.1');
+    const url = `${await app.getUrl()}/webhook`;
+    expect(await send(url, BODY)).toBe(200);
+    expect(await send(url, { text: 'x'.repeat(500_000) })).toBe(200);
+    expect(await send(url, 'plain', text)).toBe(200);
+    expect(await send(url, BODY, wrong)).toBe(401);
+    expect(await send(url, { text: 'x'.repeat(1_100_000) })).toBe(413);
+    const { events } = app.get<Queue>(WebhookQueue);
+    expect([events.length, events[0], events[2]]).toEqual([3, { type: 'entity.created' }, 'plain']);
+    await app.close();
+  });
+
+  it('has a guard of a named module', async () => {
+    const { KsaWebhookGuard } = await load<{ KsaWebhookGuard: Type }>(name, 'ksa-webhook.guard.ts');
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot({ ...simulator.moduleOptions(), name: 'ksa' })],
+      providers: [KsaWebhookGuard],
+    }).compile();
+    expect(module.get(KsaWebhookGuard)).toBeInstanceOf(ServiceWebhookGuard);
+    await module.close();
+  });
+
+  it('has a route of Express, and a handler of fetch, without Nest', async () => {
+    const { addWebhook } = await load<{
+      addWebhook(app: unknown, client: ServiceClient, store: (event: unknown) => Promise<void>): void;
+    }>(name, 'express-webhook.ts');
+    const express = (await import('express' as string)) as { default: () => HttpApplication };
+    interface HttpApplication {
+      use(handler: unknown): void;
+      listen(port: number, host: string): Server;
+    }
+    const client = await createServiceClient(simulator.moduleOptions());
+    const app = express.default();
+    const events: unknown[] = [];
+    addWebhook(app, client, async (event) => void events.push(event));
+    const failures: unknown[] = [];
+    app.use((error: unknown, _request: unknown, response: ServerResponse, _next: unknown) => {
+      failures.push(error);
+      response.writeHead(500).end();
+    });
+    const server = app.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhook`;
+    expect(await send(url, BODY)).toBe(200);
+    expect(await send(url, BODY, wrong)).toBe(401);
+    expect((await fetch(url, { method: 'POST', headers: { connection: 'close' } })).status).toBe(401);
+    expect([events, failures]).toEqual([[{ type: 'entity.created' }], []]);
+    expect(await send(url, 'no JSON')).toBe(500);
+    expect(failures).toEqual([expect.any(SyntaxError)]);
+    server.close();
+    await client.close();
+
+    const { receive } = await load<{ receive: (...of: [Request, string[]]) => Promise<Response> }>(
+      name,
+      'fetch-webhook.ts',
+    );
+    const digest = createHmac('sha512', 'new').update(BODY).digest('hex');
+    for (const [signature, status] of [
+      [`sha512=${digest}`, 200],
+      [`sha512=${digest.toUpperCase()}`, 200],
+      [digest, 401],
+      [undefined, 401],
+    ] as const) {
+      const headers = new Headers(signature === undefined ? {} : { 'service-signature': signature });
+      const request = new Request('http://host.example', { method: 'POST', body: BODY, headers });
+      expect((await receive(request, ['new', 'old'])).status).toBe(status);
+    }
   });
 });
 

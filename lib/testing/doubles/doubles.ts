@@ -4,6 +4,7 @@ import { type CertificateSummary } from '../../errors/index.js';
 import { type HttpResponse, ServiceHttpService } from '../../http/service-http.service.js';
 import { LinkSdkService } from '../../link-sdk/link-sdk.service.js';
 import { type IdentityStatus } from '../../tls/client-identity.js';
+import { WebhooksService } from '../../webhooks/webhooks.service.js';
 import { type RequestQuery, RouteTable } from '../route-table.js';
 
 /** A function in place of a method: it gets the arguments of the call, and returns the answer or a promise. */
@@ -66,6 +67,8 @@ export interface ServiceDoubles extends ResourceDoubles {
       })
     | undefined;
   sdk?: DoubledMethods<LinkSdkService> | undefined;
+  /** Default: the secret is `stub-webhook-secret`. With `verify: () => true`, webhooks of the test need no signature. */
+  webhooks?: DoubledMethods<WebhooksService> | undefined;
   /**
    * A route, `GET /accounts/{account_id}`, goes before the function of a verb, and a literal segment before a name. It
    * answers all calls of its path but those of the resources (`banks`, `customers`). If there is one, a call that has no
@@ -106,6 +109,7 @@ const CLASSES = {
   auth: ServiceAuthService,
   ...RESOURCE_CLASSES,
   sdk: LinkSdkService,
+  webhooks: WebhooksService,
   http: ServiceHttpService,
 };
 

@@ -42,6 +42,7 @@ const OPTIONS: ServiceModuleOptions = {
   appToken: 'stub-app-token',
   urls: { sandboxUrl: 'https://service.invalid', sandboxAuthUrl: `https://${AUTH_HOST}` },
   oauth: { clientId: '5f0c3a52-9d1e-4b7a-8c46-2f7d0e9b1a35', clientSecret: 'not-used' },
+  webhook: { secret: 'stub-webhook-secret' },
   // The function of a test is called once for each call.
   http: { retries: 0 },
 };
@@ -80,7 +81,7 @@ export async function stubbedClient(stub: ClientStub, name: string | undefined):
       // Those of `request` and `response` get the request, not the arguments.
       const isByRequest = service === 'http' && (method === 'request' || method === 'response');
       const answer = given && !isByRequest ? () => given(...args) : undefined;
-      if (service !== 'auth' && service !== 'sdk') {
+      if (service !== 'auth' && service !== 'sdk' && service !== 'webhooks') {
         return running.run({ service, method, answer }, run, ...args);
       }
       const usual = run(...args);

@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { inspect } from 'node:util';
 import { gunzipSync } from 'node:zlib';
+import { routeOf } from '../../../lib/http/path-template.js';
 import { type AnswerFault, type FaultRule } from '../../../lib/testing/faults.js';
 import { knownApiRoutes } from '../../../lib/testing/known-api-routes.js';
 import { type SimulatorFace } from '../../../lib/testing/request-log.js';
@@ -206,6 +207,7 @@ describe('moduleOptions() and env() of ServiceSimulator', () => {
       urls: simulator.urls,
       appToken: simulator.appToken,
       tls: { certificate, privateKey, chain: simulator.chain },
+      webhook: { secret: simulator.webhookSecret },
     });
     expect(new Set(Object.values(simulator.urls)).size).toBe(6);
     const env = simulator.env();
@@ -223,6 +225,7 @@ describe('moduleOptions() and env() of ServiceSimulator', () => {
       SERVICE_TLS_CERTIFICATE: certificate.replaceAll('\n', '\\n'),
       SERVICE_TLS_PRIVATE_KEY: privateKey.replaceAll('\n', '\\n'),
       SERVICE_TLS_CHAIN: simulator.chain.replaceAll('\n', '\\n'),
+      SERVICE_WEBHOOK_SECRET: simulator.webhookSecret,
     });
     expect(Object.values(env).join('')).not.toContain('\n');
     const named = simulator.env({ environment: 'sandbox', name: 'ksa' });
@@ -758,6 +761,13 @@ describe('the routes of the known API', () => {
     const answers = [first, await get(results), await get(results), await get(path)];
     expect(answers.map(({ status }) => status)).toEqual(['PENDING', 'PENDING', 'OK', 'OK']);
     expect(answers[2].data.transactions).toHaveLength(3);
+  });
+
+  it('have the words that messages, logs and metrics show of a path', () => {
+    for (const route of Object.keys(knownApiRoutes())) {
+      const path = route.replace(/^\w+ /, '').replace(/\{\w+\}/g, 'id-1');
+      expect(routeOf(path, path, '', false)).toBe(path.replaceAll('id-1', '{}'));
+    }
   });
 
   it('create one payment intent for a key, and none without a key', async () => {

@@ -1,0 +1,283 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Body, Controller, HttpCode, Injectable, Post, UseGuards, type Type } from '@nestjs/common';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
+import { Test } from '@nestjs/testing';
+import { createHmac } from 'node:crypto';
+import {
+  createServiceClient,
+  InjectService,
+  ServiceExceptionFilter,
+  ServiceModule,
+  type ServiceModuleOptions,
+  ServiceWebhookGuard,
+  WebhooksService,
+} from 'nestjs-service';
+import { type ServiceSimulator, stubService } from 'nestjs-service/testing';
+import { type Platform } from '../helpers/start-host.js';
+import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
+import { startSimulator } from '../helpers/simulators.js';
+import { rejection } from '../helpers/start-module.js';
+
+const HEADER = 'service-signature';
+/** Parsed and serialised again, it has other bytes. */
+const BODY = '{ "type":  "entity.created" }';
+
+@Controller('webhook')
+class WebhookController {
+  static readonly received: unknown[] = [];
+
+  @Post()
+  @HttpCode(200)
+  @UseGuards(ServiceWebhookGuard)
+  receive(@Body() event: unknown): void {
+    WebhookController.received.push(event);
+  }
+}
+
+type Application = NestExpressApplication | NestFastifyApplication;
+interface HostOptions {
+  rawBody?: boolean;
+  controller?: Type;
+  imports?: Parameters<typeof Test.createTestingModule>[0]['imports'];
+  setUp?: (app: Application) => void;
+}
+
+let logger: CollectingLogger;
+const open: Application[] = [];
+let simulator: ServiceSimulator;
+beforeAll(async () => {
+  simulator = await startSimulator();
+});
+beforeEach(() => {
+  logger = new CollectingLogger();
+});
+afterEach(async () => {
+  for (const app of open.splice(0)) await app.close();
+  WebhookController.received.length = 0;
+});
+afterAll(() => simulator.stop());
+
+/** The address of the webhook route of an application. */
+async function start(
+  platform: Platform,
+  options: ServiceModuleOptions = simulator.moduleOptions(),
+  {
+    rawBody = true,
+    controller = WebhookController,
+    imports = [ServiceModule.forRoot(options)],
+    setUp,
+  }: HostOptions = {},
+): Promise<string> {
+  const module = await Test.createTestingModule({ imports, controllers: [controller] })
+    .setLogger(logger)
+    .compile();
+  const adapter = platform === 'express' ? new ExpressAdapter() : new FastifyAdapter();
+  const app = module.createNestApplication<Application>(adapter, { rawBody, logger });
+  open.push(app);
+  app.useGlobalFilters(new ServiceExceptionFilter());
+  setUp?.(app);
+  await app.listen(0, '127.0.0.1');
+  return `${await app.getUrl()}/webhook`;
+}
+
+const statusOf = async (answer: Promise<Response>): Promise<number> => (await answer).status;
+const linesOfGuard = (): string[] => logger.linesOf('ServiceWebhookGuard');
+
+describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (platform) => {
+  it('lets a webhook of the service pass, and answers any other with 401 and no detail', async () => {
+    const url = await start(platform);
+    expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(200);
+    expect(await statusOf(simulator.sendWebhook(url, { type: 'consent.expired' }))).toBe(200);
+    expect(await statusOf(simulator.sendWebhook(url, Buffer.from(BODY)))).toBe(200);
+    expect(WebhookController.received.splice(0).map((event) => (event as { type: string }).type)).toEqual([
+      'entity.created',
+      'consent.expired',
+      'entity.created',
+    ]);
+    const right = `sha512=${createHmac('sha512', simulator.webhookSecret).update(BODY).digest('hex')}`;
+    const parsed = JSON.stringify(JSON.parse(BODY));
+    const wrong: [body: string, signature?: string][] = [
+      [parsed, right],
+      [BODY, right.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))],
+      [BODY, 'short'],
+      [BODY, ''],
+      [BODY],
+      ['', right],
+      ['', undefined],
+    ];
+    for (const [body, signature] of wrong) {
+      const headers = {
+        'content-type': 'application/json',
+        connection: 'close',
+        ...(signature !== undefined && { [HEADER]: signature }),
+      };
+      const answer = await fetch(url, { method: 'POST', headers, body: body || undefined });
+      const { status } = answer;
+      // Fastify refuses an empty body of this type before any guard.
+      expect([body, status]).toEqual([body, platform === 'fastify' && body === '' ? 400 : 401]);
+      if (status === 401) expect(await answer.json()).toEqual({ statusCode: 401, message: 'Unauthorized' });
+    }
+    expect(WebhookController.received).toEqual([]);
+    const secrets = { secret: simulator.webhookSecret, signature: right, digest: right.slice(7) };
+    expect(secretsIn(JSON.stringify(logger.lines), secrets)).toEqual([]);
+    expect(linesOfGuard()).toEqual([]);
+  });
+
+  it('has its own header and secret', async () => {
+    const options = simulator.moduleOptions();
+    const url = await start(platform, { ...options, webhook: { secret: 'new\nold', header: 'X-Brand-Sig' } });
+    const sign = (secret: string) => ({
+      'x-brand-sig': `sha512=${createHmac('sha512', secret).update(BODY).digest('hex')}`,
+    });
+    for (const [secret, status] of [
+      ['new', 200],
+      ['old', 200],
+      ['new\nold', 401],
+    ] as const)
+      expect(await statusOf(simulator.sendWebhook(url, BODY, sign(secret)))).toBe(status);
+    // In the default header.
+    expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(401);
+  });
+
+  it('answers 500 if the application keeps no raw body, and says so to the log alone', async () => {
+    const url = await start(platform, undefined, { rawBody: false });
+    const answer = await simulator.sendWebhook(url, BODY);
+    expect(answer.status).toBe(500);
+    expect(await answer.json()).toEqual({ statusCode: 500, message: 'Internal Server Error' });
+    expect(linesOfGuard()).toEqual([
+      'A webhook cannot be verified: the application keeps no raw body. Create it with NestFactory.create(AppModule, { rawBody: true }).',
+    ]);
+    // An outsider without a signature learns nothing, and writes nothing to the log.
+    expect((await fetch(url, { method: 'POST', headers: { connection: 'close' } })).status).toBe(401);
+    expect(linesOfGuard()).toHaveLength(1);
+  });
+
+  it('takes other content types and larger bodies with a parser of Nest', async () => {
+    const long = JSON.stringify({ text: 'x'.repeat(1_100_000) });
+    const xml = { 'content-type': 'application/xml' };
+    const without = await start(platform);
+    expect(await statusOf(simulator.sendWebhook(without, long))).toBe(413);
+    const isExpress = platform === 'express';
+    expect(await statusOf(simulator.sendWebhook(without, '<a/>', xml))).toBe(isExpress ? 500 : 415);
+    expect(linesOfGuard()).toEqual(
+      isExpress
+        ? [expect.stringMatching(/no body parser took its content type \(application\/xml\)\. Add one/)]
+        : [],
+    );
+    const setUp = (app: Application) => {
+      if ('useStaticAssets' in app && isExpress) {
+        const express = app as NestExpressApplication;
+        express.useBodyParser('json', { limit: '2mb' });
+        express.useBodyParser('text', { type: 'application/xml' });
+        return;
+      }
+      const fastify = app as NestFastifyApplication;
+      fastify.useBodyParser('application/json', { bodyLimit: 2_000_000 });
+      fastify.useBodyParser('application/xml', { bodyLimit: 100_000 });
+    };
+    const url = await start(platform, undefined, { setUp });
+    expect(await statusOf(simulator.sendWebhook(url, long))).toBe(200);
+    expect(await statusOf(simulator.sendWebhook(url, '<a/>', xml))).toBe(200);
+    expect(String(WebhookController.received.at(-1))).toBe('<a/>');
+    const other = { ...xml, [HEADER]: 'sha512=00' };
+    expect(await statusOf(simulator.sendWebhook(url, '<a/>', other))).toBe(401);
+  });
+
+  it('does not start without a secret, and names the option', async () => {
+    const options = { ...simulator.moduleOptions(), webhook: {} };
+    const error = (await rejection(start(platform, options))) as Error;
+    expect(error.message).toContain(
+      'webhook.secret (SERVICE_WEBHOOK_SECRET): is missing: webhooks are verified',
+    );
+  });
+
+  it('answers 500 while the secret cannot be read for the first time, and the log names the option', async () => {
+    const secret = () => Promise.reject(new Error('token of the vault'));
+    const url = await start(platform, { ...simulator.moduleOptions(), webhook: { secret } });
+    expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(500);
+    const lines = JSON.stringify(logger.lines);
+    expect(lines).toContain('webhook.secret (SERVICE_WEBHOOK_SECRET): its function threw');
+    expect(lines).not.toContain('token of the vault');
+  });
+
+  it('is of a named module if it is given the WebhooksService of that', async () => {
+    @Injectable()
+    class KsaWebhookGuard extends ServiceWebhookGuard {
+      constructor(@InjectService(WebhooksService, 'ksa') webhooks: WebhooksService) {
+        super(webhooks);
+      }
+    }
+    @Controller('webhook')
+    class KsaController {
+      @Post()
+      @HttpCode(200)
+      @UseGuards(KsaWebhookGuard)
+      receive(): void {}
+    }
+    const ksa = await startSimulator();
+    const named = ServiceModule.forRoot({ ...ksa.moduleOptions(), name: 'ksa' });
+    const imports = [ServiceModule.forRoot(simulator.moduleOptions()), named];
+    const url = await start(platform, undefined, { imports, controller: KsaController });
+    expect(await statusOf(ksa.sendWebhook(url, BODY))).toBe(200);
+    expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(401);
+    await ksa.stop();
+  });
+
+  it('takes webhooks without a signature from a test of the application, if a double says so', async () => {
+    const builder = Test.createTestingModule({
+      imports: [ServiceModule.forRoot()],
+      controllers: [WebhookController],
+    });
+    const service = stubService(builder, { webhooks: { verify: () => true } });
+    const module = await builder.compile();
+    const adapter = platform === 'express' ? new ExpressAdapter() : new FastifyAdapter();
+    const app = module.createNestApplication<Application>(adapter, { rawBody: true, logger });
+    open.push(app);
+    await app.listen(0, '127.0.0.1');
+    const url = `${await app.getUrl()}/webhook`;
+    const headers = { 'content-type': 'application/json', connection: 'close' };
+    const send = () => statusOf(fetch(url, { method: 'POST', body: BODY, headers }));
+    expect(await send()).toBe(200);
+    service.use({ webhooks: { verify: () => false } });
+    expect(await send()).toBe(401);
+    expect(service.callsOf('webhooks.verify')).toEqual([
+      [Buffer.from(BODY), undefined],
+      [Buffer.from(BODY), undefined],
+    ]);
+  });
+});
+
+describe('createServiceClient().webhooks', () => {
+  it('verifies by the same options, and refuses to without a secret', async () => {
+    const options = { ...simulator.moduleOptions(), webhook: { secret: 's3cret', header: 'X-Brand' } };
+    const client = await createServiceClient(options);
+    const signature = `sha512=${createHmac('sha512', 's3cret').update(BODY).digest('hex')}`;
+    expect(client.webhooks.header).toBe('x-brand');
+    expect(await client.webhooks.verify(BODY, signature)).toBe(true);
+    expect(await client.webhooks.verify(`${BODY} `, signature)).toBe(false);
+    const parsed = client.webhooks.verify(JSON.parse(BODY) as never, signature);
+    expect(await rejection(parsed)).toBeInstanceOf(TypeError);
+    await client.close();
+
+    const without = await createServiceClient({ ...options, webhook: undefined });
+    expect(without.webhooks.header).toBe(HEADER);
+    const message = 'webhook.secret: is missing';
+    expect(String(await rejection(without.webhooks.verify(BODY, signature)))).toContain(message);
+    await without.close();
+  });
+});
+
+describe('simulator.sendWebhook()', () => {
+  it('has the secret and the header of env(), and those of a named module', async () => {
+    const own = await startSimulator({ webhookHeader: 'x-brand', webhookSecret: 'of the test' });
+    expect(own.env({ name: 'ksa' })).toMatchObject({
+      SERVICE_KSA_WEBHOOK_SECRET: 'of the test',
+      SERVICE_KSA_WEBHOOK_HEADER: 'x-brand',
+    });
+    const url = await start('express', own.moduleOptions());
+    expect(await statusOf(own.sendWebhook(url, BODY))).toBe(200);
+    expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(401);
+    await own.stop();
+  });
+});
