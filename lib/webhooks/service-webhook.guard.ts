@@ -65,7 +65,10 @@ function rawBodyOf({ rawBody, body, headers }: WebhookRequest): RawBody | undefi
 
 function whyNoRawBody({ body, headers }: WebhookRequest): string {
   if ((body ?? undefined) !== undefined) {
-    return 'the application keeps no raw body. Create it with NestFactory.create(AppModule, { rawBody: true }).';
+    return (
+      'the application keeps no raw body. Create it with NestFactory.create(AppModule, { rawBody: true }). If it has that, and ' +
+      'runs on Fastify with NestJS 11, app.useBodyParser() has replaced the parsers that keep it.'
+    );
   }
   const type = cleanText(String(headers['content-type'] ?? 'none'), [], 64);
   return `no body parser took its content type (${type}). Add one with app.useBodyParser(), and create the application with rawBody: true.`;

@@ -32,7 +32,9 @@ export class WebhooksService {
 
   /** @internal The error for a part of the application that cannot work without a secret; undefined if there is one. */
   get missingSecret(): ServiceConfigurationError | undefined {
-    return this.#options.webhook.secret ? undefined : this.#error('is missing: webhooks are verified with it.');
+    return this.#options.webhook.secret
+      ? undefined
+      : this.#error('is missing: webhooks are verified with it.');
   }
 
   /**

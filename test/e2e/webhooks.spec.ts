@@ -40,6 +40,7 @@ interface HostOptions {
   rawBody?: boolean;
   controller?: Type;
   imports?: Parameters<typeof Test.createTestingModule>[0]['imports'];
+  adapter?: FastifyAdapter | ExpressAdapter;
   setUp?: (app: Application) => void;
 }
 
@@ -66,13 +67,13 @@ async function start(
     rawBody = true,
     controller = WebhookController,
     imports = [ServiceModule.forRoot(options)],
+    adapter = platform === 'express' ? new ExpressAdapter() : new FastifyAdapter(),
     setUp,
   }: HostOptions = {},
 ): Promise<string> {
   const module = await Test.createTestingModule({ imports, controllers: [controller] })
     .setLogger(logger)
     .compile();
-  const adapter = platform === 'express' ? new ExpressAdapter() : new FastifyAdapter();
   const app = module.createNestApplication<Application>(adapter, { rawBody, logger });
   open.push(app);
   app.useGlobalFilters(new ServiceExceptionFilter());
@@ -146,7 +147,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(answer.status).toBe(500);
     expect(await answer.json()).toEqual({ statusCode: 500, message: 'Internal Server Error' });
     expect(linesOfGuard()).toEqual([
-      'A webhook cannot be verified: the application keeps no raw body. Create it with NestFactory.create(AppModule, { rawBody: true }).',
+      expect.stringContaining('Create it with NestFactory.create(AppModule, { rawBody: true }).'),
     ]);
     // An outsider without a signature learns nothing, and writes nothing to the log.
     expect((await fetch(url, { method: 'POST', headers: { connection: 'close' } })).status).toBe(401);
@@ -166,17 +167,17 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
         : [],
     );
     const setUp = (app: Application) => {
-      if ('useStaticAssets' in app && isExpress) {
-        const express = app as NestExpressApplication;
-        express.useBodyParser('json', { limit: '2mb' });
-        express.useBodyParser('text', { type: 'application/xml' });
-        return;
-      }
-      const fastify = app as NestFastifyApplication;
-      fastify.useBodyParser('application/json', { bodyLimit: 2_000_000 });
-      fastify.useBodyParser('application/xml', { bodyLimit: 100_000 });
+      const express = app as NestExpressApplication;
+      express.useBodyParser('json', { limit: '2mb' });
+      express.useBodyParser('text', { type: 'application/xml' });
     };
-    const url = await start(platform, undefined, { setUp });
+    const fastify = new FastifyAdapter({ bodyLimit: 2_000_000 });
+    fastify
+      .getInstance()
+      .addContentTypeParser('application/xml', { parseAs: 'buffer' }, (_request, body, done) =>
+        done(null, body),
+      );
+    const url = await start(platform, undefined, isExpress ? { setUp } : { adapter: fastify });
     expect(await statusOf(simulator.sendWebhook(url, long))).toBe(200);
     expect(await statusOf(simulator.sendWebhook(url, '<a/>', xml))).toBe(200);
     expect(String(WebhookController.received.at(-1))).toBe('<a/>');

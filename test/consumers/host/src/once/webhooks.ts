@@ -1,7 +1,7 @@
 import { Body, Controller, HttpCode, Module, Post, UseGuards, type INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
-import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ServiceModule, ServiceWebhookGuard } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import assert from 'node:assert/strict';
@@ -35,12 +35,14 @@ const PLATFORMS: Record<string, (rawBody: boolean) => Promise<INestApplication>>
     app.useBodyParser('json', { limit: '1mb' });
     return app.useBodyParser('text', { type: 'application/xml' });
   },
-  fastify: async (rawBody) => {
-    const app = await NestFactory.create<NestFastifyApplication>(WebhookModule, new FastifyAdapter(), {
-      rawBody,
-      logger: false,
-    });
-    return app.useBodyParser('application/xml', { bodyLimit: 100_000 });
+  fastify: (rawBody) => {
+    const adapter = new FastifyAdapter();
+    adapter
+      .getInstance()
+      .addContentTypeParser('application/xml', { parseAs: 'buffer' }, (_request, body, done) =>
+        done(null, body),
+      );
+    return NestFactory.create(WebhookModule, adapter, { rawBody, logger: false });
   },
 };
 
