@@ -4,9 +4,9 @@ import { isAnyArrayBuffer } from 'node:util/types';
 /** How the service signs. The defaults are those of the service. */
 export interface WebhookSignatureOptions {
   /** The hash function of the HMAC, as `node:crypto` names it. Default `sha512`. */
-  algorithm?: string;
+  algorithm?: string | undefined;
   /** What stands before the hexadecimal digits. Default `sha512=`. */
-  prefix?: string;
+  prefix?: string | undefined;
 }
 
 /** The body of a request as it came, before any parser: text or bytes. */
