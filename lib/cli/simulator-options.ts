@@ -52,6 +52,10 @@ Options:
                               Without <times>, all of them. May be given several times
   --help                      this text
 
+Variables, of the environment or of .env in the working directory (with --name: SERVICE_<NAME>_*):
+  SERVICE_APP_TOKEN_HEADER    the header of the app token. Default service-app-token
+  SERVICE_WEBHOOK_HEADER      the header of webhooks' signatures. Default service-signature
+
 Exit code: 0 after SIGINT or SIGTERM, 1 if it cannot start, 2 for wrong options.
 `;
 

@@ -1,5 +1,6 @@
 import { isLoopback } from '../config/address.js';
 import { variablePrefix } from '../config/module-name.js';
+import { DEFAULT_HEADERS } from '../testing/module-options.js';
 import { type RecordedRequest } from '../testing/request-log.js';
 import { listensOnAll } from '../testing/server-names.js';
 import { type CertificateRefusal, type SimulatorAddress } from '../testing/simulator.options.js';
@@ -24,6 +25,7 @@ export function describeSimulator(
   { name, kept, routes }: { name?: string; kept: string; routes: readonly string[] },
 ): string {
   const { urls, appToken } = simulator;
+  const { appTokenHeader = DEFAULT_HEADERS.appTokenHeader } = simulator.moduleOptions();
   const table = ADDRESSES.map((address) => {
     const [suffix, takes] = USES[address];
     const prefix = variablePrefix(name);
@@ -32,7 +34,7 @@ export function describeSimulator(
   const curl = [
     'curl',
     ...['--cacert', files.chain, '--cert', files.certificate, '--key', files.privateKey],
-    ...['-H', `service-app-token: ${appToken}`, `${urls.baseUrl}/banks/v1`],
+    ...['-H', `${appTokenHeader}: ${appToken}`, `${urls.baseUrl}/banks/v1`],
   ];
   const configured = [...(name === undefined ? [] : ['--name', name]), '--env-file', files.env];
   const doctor = ['npx', 'nestjs-service', 'doctor', ...configured];

@@ -1,3 +1,7 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { variablePrefix } from '../config/module-name.js';
 import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
 import { EXIT, type CommandIo } from './command.js';
@@ -42,6 +46,7 @@ async function serve(
     host,
     serverNames,
     tokenLifetime,
+    ...(await readHeaderNames(io, name)),
     maxRequests: 1,
     onRequest: (request, milliseconds) => io.out(describeRequest(request, milliseconds)),
     onRefusal: (refusal) => io.out(describeRefusal(refusal)),
@@ -63,6 +68,17 @@ async function serve(
   } finally {
     await simulator.stop();
   }
+}
+
+/** The application's names of headers, by which the simulator has to go too: from the environment, or from its .env. */
+async function readHeaderNames(
+  { env, cwd }: CommandIo,
+  name: string | undefined,
+): Promise<Pick<SimulatorOptions, 'appTokenHeader' | 'webhookHeader'>> {
+  const file = await readFile(join(cwd, '.env'), 'utf8').catch(() => '');
+  const variables: CommandIo['env'] = { ...parseEnv(file), ...env };
+  const read = (suffix: string) => variables[variablePrefix(name) + suffix]?.trim() || undefined;
+  return { appTokenHeader: read('APP_TOKEN_HEADER'), webhookHeader: read('WEBHOOK_HEADER') };
 }
 
 /** What becomes of the certificates and credentials, in one line. */

@@ -77,7 +77,7 @@ const CERTIFICATE =
 const OF_SIDECAR =
   'check what the sidecar at {address} shows, that it is of this application and this environment.';
 const APP_TOKEN =
-  'Check {appToken}, that it is of this application and this environment. A value with # in a .env file needs quotes, and docker run --env-file keeps quotes as a part of it.';
+  'Check {appToken}, that it is of this application and this environment, and {appTokenHeader}, that it is the name that the portal shows. A value with # in a .env file needs quotes, and docker run --env-file keeps quotes as a part of it.';
 const OAUTH =
   'Check that OAuth is enabled for the application, and that the addresses of the API, in {address}, and of the token endpoint are of the same environment.';
 

@@ -34,6 +34,9 @@ SERVICE_ENVIRONMENT=sandbox
 SERVICE_AUTHENTICATION=app-token
 SERVICE_SANDBOX_URL=
 SERVICE_APP_TOKEN=
+# The names of these headers contain the service's brand: the developer portal shows them.
+SERVICE_APP_TOKEN_HEADER=
+SERVICE_HTTP_CORRELATION_ID_HEADER=
 `;
 
 // No ValidationPipe: with `whitelist` it would empty the bodies of the routes that an application has already.

@@ -235,6 +235,17 @@ describe('the modes', () => {
     expect(asked).toBe(1);
   });
 
+  it("names appTokenHeader in the hint of a 401 of a service that expects the app token in its brand's header", async () => {
+    const brand = await startSimulator({ appTokenHeader: 'brand-app-token' });
+    const options = brand.moduleOptions({ environment: 'sandbox' });
+    api = await startModule({ ...options, appTokenHeader: undefined });
+    await expect(api.banks.list()).rejects.toMatchObject({
+      status: 401,
+      hint: expect.stringContaining('appTokenHeader (SERVICE_APP_TOKEN_HEADER), that it is the name'),
+    });
+    await brand.stop();
+  });
+
   it('names sendAppTokenWithBearer in the hint of a 400 to both', async () => {
     const strict = await startSimulator({ refuseBoth: true });
     const options = strict.moduleOptions({ authentication: 'oauth' });

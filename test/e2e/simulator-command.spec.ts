@@ -73,9 +73,14 @@ function startProgram(options: string[], env: Record<string, string> = { XDG_DAT
 }
 
 /** Resolves once it is ready, or has ended. */
-async function start(...options: string[]): Promise<Running> {
+function start(...options: string[]): Promise<Running> {
+  return startWith({}, ...options);
+}
+
+/** The same with variables of its environment. */
+async function startWith(env: Record<string, string>, ...options: string[]): Promise<Running> {
   const events = new EventEmitter();
-  const io = commandIo({ XDG_DATA_HOME: data }, { cwd: folder });
+  const io = commandIo({ XDG_DATA_HOME: data, ...env }, { cwd: folder });
   const { out } = io;
   io.out = (text) => {
     out(text);
@@ -202,6 +207,28 @@ describe('nestjs-service simulator', () => {
         expect(logged()).toContain(`${environment}, ${authentication}`);
         expect(logged()).not.toMatch(/deprecated|WARNING/);
       });
+    }
+  });
+
+  const BRAND = { SERVICE_APP_TOKEN_HEADER: 'brand-token', SERVICE_WEBHOOK_HEADER: 'brand-signature' };
+  it.each<[string, Record<string, string>, Record<string, string>]>([
+    ['its environment', BRAND, {}],
+    ["the application's .env", {}, BRAND],
+    ['the environment before .env', BRAND, { SERVICE_APP_TOKEN_HEADER: 'other-token' }],
+  ])("goes by the brand's header names of %s", async (_, env, file) => {
+    const lines = Object.entries(file).map(([variable, value]) => `${variable}=${value}\n`);
+    await writeFile(join(folder, '.env'), lines.join(''));
+    try {
+      const { printed } = await startWith(env, '--port', '0', '--dir', 'brand');
+      expect(printed()).toContain("-H 'brand-token: ");
+      expect((await shell(curlIn(printed()))).stdout).toMatch(/ 200$/);
+      const variables = await written('brand');
+      expect(variables).toMatchObject(BRAND);
+      await withHost(variables, async (context) => {
+        expect(await banksOf(context).list()).toHaveLength(10);
+      });
+    } finally {
+      await rm(join(folder, '.env'));
     }
   });
 

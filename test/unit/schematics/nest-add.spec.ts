@@ -238,7 +238,7 @@ export class AppModule {}
     const { files, run } = host({ '.env.example': 'PORT=3000\n' });
     await run();
     expect(files.get('.env.example')).toMatch(
-      /^PORT=3000\n\n# nestjs-service[^]*\nSERVICE_ENVIRONMENT=sandbox\nSERVICE_AUTHENTICATION=app-token\nSERVICE_SANDBOX_URL=\nSERVICE_APP_TOKEN=\n$/,
+      /^PORT=3000\n\n# nestjs-service[^]*\nSERVICE_ENVIRONMENT=sandbox\nSERVICE_AUTHENTICATION=app-token\nSERVICE_SANDBOX_URL=\nSERVICE_APP_TOKEN=\n# .+\nSERVICE_APP_TOKEN_HEADER=\nSERVICE_HTTP_CORRELATION_ID_HEADER=\n$/,
     );
   });
 
