@@ -1,6 +1,6 @@
 import { type ClientRequest } from 'node:http';
 import { type Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
+import { type TLSSocket } from 'node:tls';
 import { type Classified, isHandshakeAlert, mayBeCertificate } from './classify.js';
 import { type ExchangeFaultDetails, type ExchangePhase, isUnsent } from './exchange.types.js';
 
@@ -38,10 +38,9 @@ export class ExchangeProgress {
       if (secure) socket.once('session', () => (this.#isAccepted = true));
       // Key material exists from the ServerHello on. The listener takes none of it.
       if (secure && this.#hasCertificate) socket.once('keylog', () => (this.#isHelloAnswered = true));
-      // A mocked socket may take the request and never say that it is connected. Node's own for TLS always says so.
-      if (!(socket instanceof TLSSocket)) {
-        request.once('finish', () => socket.destroyed || this.#connected());
-      }
+      // A real socket takes the request only once TCP has connected. The one of a mock (nock 15, msw 3) takes it before, and
+      // never says that it is connected: the request counts as sent, so that a slow mock is like a slow service.
+      request.once('finish', () => socket.connecting && !socket.destroyed && this.#connected());
     });
   }
 

@@ -10,7 +10,7 @@ import { parseJson } from '../exchange/decode.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { type Answer } from './answer.js';
 import { sentId, type Call } from './call.js';
-import { explainAnswer, isCredentialFault } from './explain-answer.js';
+import { explainAnswer, isCredentialFault, isOfNock } from './explain-answer.js';
 
 const MAX_MESSAGE = 500;
 const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
@@ -20,7 +20,7 @@ export function answerError(answer: Answer): ServiceApiError | ServiceConnection
   const { response, call, client } = answer;
   if (REDIRECTS.has(response.status)) return redirectError(answer);
   const json = parseJson(response.body.toString('utf8'));
-  const body = readErrorBody(json, answer.secrets);
+  const body = isOfNock(response) ? undefined : readErrorBody(json, answer.secrets);
   const name = caseOf(body);
   const { message: what, hint, options } = explainAnswer(response, call, client, name);
   const said = body?.message;

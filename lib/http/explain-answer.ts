@@ -81,8 +81,18 @@ const APP_TOKEN =
 const OAUTH =
   'Check that OAuth is enabled for the application, and that the addresses of the API, in {address}, and of the token endpoint are of the same environment.';
 
+/** What nock 15 answers if no interceptor fits. Its text quotes the request with its credentials. */
+export function isOfNock({ status, body }: ExchangeResponse): boolean {
+  return status === 501 && body.includes('"ERR_NOCK_NO_MATCH"');
+}
+
 /** The first that fits counts. */
 const ROWS: readonly Row[] = [
+  {
+    if: isOfNock,
+    what: ': nock has no interceptor for this request',
+    hint: 'Add one to the test, for the address that is connected to: {address}, or a proxy of {http.proxy}.',
+  },
   {
     if: (answer) => certificateVerdict(answer) === 'refused',
     what: ': a proxy before the service misses or rejects the client certificate',

@@ -4,7 +4,7 @@ import http, { Agent, type RequestListener } from 'node:http';
 import { Agent as TlsAgent } from 'node:https';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
+import { createServer as createTlsServer, type TlsOptions, TLSSocket } from 'node:tls';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { certificateVerdict } from '../../../lib/exchange/certificate-refusal.js';
 import { classify } from '../../../lib/exchange/classify.js';
@@ -247,6 +247,42 @@ describe('exchange', () => {
     };
     const posted = ask('http://127.0.0.1/', { method: 'POST', body: 'text', agent: mocked });
     expect(await faultOf(posted)).toMatchObject({ kind: 'reset', phase: 'sent' });
+  });
+
+  it('has the time of the whole call for a mock of a TLS socket that takes the request and answers late', async () => {
+    /** Like the one of nock 15 and msw 3: it takes what is written before any handshake, which never comes. */
+    class MockSocket extends TLSSocket {
+      override _write(_chunk: unknown, _encoding: unknown, done: () => void): void {
+        done();
+      }
+      override _writev(_chunks: unknown, done: () => void): void {
+        done();
+      }
+    }
+    const mocked = new TlsAgent();
+    mocked.createConnection = () => {
+      const inner = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
+      const socket = new MockSocket(inner);
+      Object.defineProperty(socket, 'connecting', { value: true });
+      return socket;
+    };
+    const limits = { connectTimeoutMs: 50, timeoutMs: 200 };
+    const fault = await faultOf(
+      ask('https://127.0.0.1/', { method: 'POST', body: 'text', agent: mocked, ...limits }),
+    );
+    expect(fault).toMatchObject({ kind: 'timeout', phase: 'sent', limitMs: 200 });
+  });
+
+  it('has the time to connect alone while a real TLS handshake does not end', async () => {
+    const silent = await rawServer(() => undefined);
+    closing.push(silent.close);
+    const limits = { connectTimeoutMs: 50, timeoutMs: 5_000 };
+    const url = silent.url.replace('http:', 'https:');
+    for (const body of [undefined, 'text', 'x'.repeat(300_000)]) {
+      const secure = new TlsAgent();
+      const fault = await faultOf(ask(url, { method: 'POST', body, agent: secure, ...limits }));
+      expect(fault).toMatchObject({ kind: 'timeout', phase: 'connecting', limitMs: 50 });
+    }
   });
 
   it('uses a connection again whose answer came before Node said that the request was written', async () => {

@@ -115,6 +115,17 @@ describe('a redirect', () => {
 });
 
 describe('a failure', () => {
+  it('of nock, whose text quotes the request with its credentials, says that the test lacks an interceptor', async () => {
+    const said = {
+      code: 'ERR_NOCK_NO_MATCH',
+      message: `Nock: No match for request { "service-app-token": "${APP_TOKEN}" }`,
+    };
+    const { axios } = await setUp({ listener: answering(501, JSON.stringify(said)) });
+    const error = (await errorOf(axios.get('/banks/v1'))) as ServiceApiError;
+    expect(error.message).toBe('GET /banks/v1: HTTP 501: nock has no interceptor for this request.');
+    expect([error.body, error.response?.data]).toEqual([undefined, said]);
+  });
+
   it('brings what the service said of it; the HTTP status is the truth', async () => {
     const body = '{"status":"INVALID","message":"no such user","internal":"x"}';
     const headers = { 'x-correlation-id': 'c-1', 'retry-after': '7' };

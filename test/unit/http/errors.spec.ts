@@ -32,6 +32,11 @@ const TOO_LATE =
   "<html><h1>Forbidden</h1><p>You don't have permission to access this resource.Reason: Cannot perform Post-Handshake Authentication.<br /></p></html>";
 
 describe('an answer that is no success', () => {
+  /** As nock 15 writes it. */
+  const NO_MATCH = JSON.stringify({
+    code: 'ERR_NOCK_NO_MATCH',
+    message: 'Nock: No match for request {"headers": ...}',
+  });
   const answer = (status: number, body: string) => ({
     status,
     statusText: '',
@@ -164,6 +169,14 @@ describe('an answer that is no success', () => {
     [404, '<html>', '/a', /a page \(HTML\), not JSON/, /Check urls\.baseUrl/],
     [429, '{}', '/a', /is busy/, /Try again later/],
     [500, '{}', '/a', /out of order/, /Nothing here to correct/],
+    [501, '{}', '/a', /out of order/, /Nothing here to correct/],
+    [
+      501,
+      NO_MATCH,
+      '/a',
+      /^: nock has no interceptor for this request$/,
+      /urls\.baseUrl, or a proxy of http\.proxy/,
+    ],
     ...[400, 404, 409, 422].map((status): [number, string, string, RegExp, undefined] => [
       status,
       '{}',
