@@ -41,7 +41,8 @@ export class ServiceConnectionError extends ServiceError {
   declare readonly path?: string;
   /**
    * A code of the operating system, Node or OpenSSL (`ECONNRESET`, `CERT_HAS_EXPIRED`), `ERR_CONNECT_TIMEOUT` (see
-   * `http.connectTimeout`), or the status of a redirect. A slash in Node's code is an underscore here: from Node 22.20 on, TLS
+   * `http.connectTimeout`), `ERR_INTERCEPTOR_TIMEOUT` (an interceptor of the application had not settled), or the status of
+   * a redirect. A slash in Node's code is an underscore here: from Node 22.20 on, TLS
    * alert 40 is `ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE` or `ERR_SSL_SSL_TLS_ALERT_HANDSHAKE_FAILURE`, depending on where
    * Node noticed it. Before, it is `ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE`.
    */

@@ -68,6 +68,9 @@ export const EXCHANGE_HEADERS: ReadonlySet<string> = new Set([
 /** The reason of a fault if connecting took longer than its own limit. */
 export const CONNECT_TIMEOUT = 'ERR_CONNECT_TIMEOUT';
 
+/** The reason of a time-out if an interceptor of the application had not settled. */
+export const INTERCEPTOR_TIMEOUT = 'ERR_INTERCEPTOR_TIMEOUT';
+
 /** The reason of a fault if the agent of the request was replaced, so that the connection is not one of ours. */
 export const FOREIGN_CONNECTION = 'ERR_FOREIGN_CONNECTION';
 

@@ -6,7 +6,12 @@ import {
   type Explanation,
 } from '../errors/index.js';
 import { formatDate } from '../time/clock.js';
-import { type ExchangeFaultDetails, FOREIGN_CONNECTION, isUnsent } from './exchange.types.js';
+import {
+  type ExchangeFaultDetails,
+  FOREIGN_CONNECTION,
+  INTERCEPTOR_TIMEOUT,
+  isUnsent,
+} from './exchange.types.js';
 
 /** The destination of an exchange, and how that is configured. */
 export interface FaultPlace extends AddressOption {
@@ -59,6 +64,11 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
       if: ({ phase }) => phase === 'queued',
       what: 'no free connection within {limit}: all connections of http.maxSockets were in use',
       hint: 'Calls that take long hold them: look for those first. Otherwise raise {http.maxSockets}.',
+    },
+    {
+      if: ({ reason }) => reason === INTERCEPTOR_TIMEOUT,
+      what: 'an interceptor of the application had not settled within {limit}{reason}.',
+      hint: 'Give what it waits for a time limit of its own. If it needs longer, raise the `timeout` of the call, or {http.timeout}.',
     },
     {
       if: ({ phase, reusedSocket }) => phase === 'connecting' && reusedSocket === true,

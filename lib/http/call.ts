@@ -9,6 +9,7 @@ import { harmless } from '../telemetry/harmless.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
 import { takeHeaders } from './call-headers.js';
+import { type InterceptedCall } from './intercepted-call.js';
 import { routeOf } from './path-template.js';
 
 /**
@@ -21,8 +22,10 @@ export class PastAxios {
 }
 
 /** What its caller gave. Axios's older cancel token ends a call too: HttpService's Observables use it. */
-interface GivenCall extends Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'> {
+export interface GivenCall extends Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'> {
   path?: string;
+  /** The same with the values of `pathParams` in it. */
+  filled?: string;
   /** With `pathParams`. */
   isTemplate?: boolean;
   /** The path of the service's address. */
@@ -30,6 +33,7 @@ interface GivenCall extends Pick<InternalAxiosRequestConfig, 'signal' | 'cancelT
 }
 
 const NO_CREDENTIALS: Credentials = {};
+const NOTHING: GivenCall = {};
 /** Visible ASCII, as it goes into a header and log lines. */
 const USABLE_ID = /^[\x21-\x7e]{1,128}$/;
 
@@ -40,7 +44,10 @@ const USABLE_ID = /^[\x21-\x7e]{1,128}$/;
 export class Call {
   /** Both on the monotonic clock. */
   readonly startedAt = performance.now();
-  readonly endsAt: number;
+  endsAt: number;
+
+  /** What it is a part of, if the application has interceptors. */
+  intercepted: InterceptedCall | undefined = undefined;
 
   // Its own, in place of the module's.
   maxRetries: number | undefined = undefined;
@@ -79,6 +86,8 @@ export class Call {
   certificate: CertificateSummary | undefined = undefined;
   /** The last answer. */
   response: ExchangeResponse | undefined = undefined;
+  /** The error that it ended with. */
+  failure: unknown = undefined;
 
   /** In lower case, with the credentials. */
   readonly headers: Record<string, string> = {};
@@ -87,12 +96,14 @@ export class Call {
   readonly secrets: string[] = [];
 
   readonly #given: GivenCall;
+  /** The call that it belongs to, if the application has interceptors. */
+  #of: Call | undefined = undefined;
   #release: (() => void) | undefined = undefined;
 
   constructor(
     readonly method: string,
     readonly url: CallUrl,
-    readonly timeoutMs: number,
+    public timeoutMs: number,
     given: GivenCall = {},
   ) {
     this.endsAt = this.startedAt + timeoutMs;
@@ -115,25 +126,52 @@ export class Call {
     return this.endsAt - performance.now();
   }
 
-  /** Follows the caller's signal until release(). Throws ServiceRequestError if it is not a signal. */
-  follow(): void {
-    const { signal, cancelToken } = this.#given;
-    if (signal) this.signal = checkSignal(signal);
-    if (cancelToken?.subscribe) this.#followToken(cancelToken);
+  /**
+   * Makes it a request of a call that began earlier, and follows that one's signal too. It ends with that call, unless an
+   * interceptor has set another `timeout`: a longer one prolongs that call, a shorter one is for this request.
+   */
+  belongTo(call: Call): void {
+    this.#of = call;
+    this.outcomeUnknown = call.outcomeUnknown;
+    if (this.idempotencyKey === call.idempotencyKey) this.isKeyNamed = call.isKeyNamed;
+    if (this.timeoutMs > call.timeoutMs) {
+      call.timeoutMs = this.timeoutMs;
+      call.endsAt = call.startedAt + call.timeoutMs;
+    }
+    if (this.endsAt < call.endsAt) return;
+    this.endsAt = call.endsAt;
+    this.timeoutMs = call.timeoutMs;
   }
 
-  #followToken(token: NonNullable<GivenCall['cancelToken']>): void {
-    const { signal: given } = this;
+  /** The template of a path that has the filled path of this call in it: an interceptor may have put a prefix before it. */
+  templateOf(path: string): string | undefined {
+    const { path: template = '', filled = '', isTemplate } = this.#given;
+    return isTemplate && path.includes(filled) ? path.replace(filled, () => template) : undefined;
+  }
+
+  /** Follows the signals of its caller until release(). Throws ServiceRequestError if one is not a signal. */
+  follow(): void {
+    const { signal, cancelToken } = this.#given;
+    const asked = this.#of ? this.#of.#given : NOTHING;
+    const ofAsked = this.#of?.signal;
+    // Of an interceptor, if that call has another one.
+    const own = signal && signal !== asked.signal ? checkSignal(signal) : undefined;
+    const token = cancelToken === asked.cancelToken ? undefined : cancelToken;
+    this.signal = ofAsked ?? own;
+    if ((ofAsked && own) || token?.subscribe) this.#followAll([ofAsked, own], token);
+  }
+
+  #followAll(signals: readonly (AbortSignal | undefined)[], token: GivenCall['cancelToken']): void {
     const controller = new AbortController();
     const cancel = (): void => controller.abort(new CallCancelled());
-    const abort = (): void => controller.abort(given?.reason);
-    if (given?.aborted) abort();
-    given?.addEventListener('abort', abort);
-    token.subscribe?.(cancel);
+    const abort = (): void => controller.abort(signals.find((signal) => signal?.aborted)?.reason);
+    if (signals.some((signal) => signal?.aborted)) abort();
+    for (const signal of signals) signal?.addEventListener('abort', abort);
+    token?.subscribe?.(cancel);
     this.signal = controller.signal;
     this.#release = () => {
-      given?.removeEventListener('abort', abort);
-      token.unsubscribe?.(cancel);
+      for (const signal of signals) signal?.removeEventListener('abort', abort);
+      token?.unsubscribe?.(cancel);
     };
   }
 

@@ -3,20 +3,26 @@ import { withoutSlashes } from '../config/address.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { checkTimeout, MAX_RESPONSE_BYTES } from '../exchange/call-limits.js';
 import { refuseAxiosOptions } from './axios-options.js';
-import { AllowedUrls } from './allowed-urls.js';
+import { harmless } from '../telemetry/harmless.js';
+import { AllowedUrls, type CallUrl } from './allowed-urls.js';
 import { notEncoded, prepareBody } from './body.js';
-import { Call } from './call.js';
+import { Call, type GivenCall } from './call.js';
 import { checkKey, checkResponseType, checkWhole, type HttpCallOptions } from './call-options.js';
 import { type ClientContext } from './client-context.js';
+import { type InterceptedCall, interceptedCallOf } from './intercepted-call.js';
 import { fillPath } from './path-template.js';
 
 /** The property of a config that has its call, from the interceptor to the adapter. */
 const CALL = Symbol('call');
 
 /** Axios passes on what it does not know. */
-type Config = InternalAxiosRequestConfig &
+export type CallConfig = InternalAxiosRequestConfig &
   Pick<HttpCallOptions, 'pathParams' | 'readOnly' | 'idempotencyKey'> &
-  Pick<HttpCallOptions, 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & { [CALL]?: Call };
+  Pick<HttpCallOptions, 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & {
+    /** The route of the call, for interceptors of the application. */
+    route?: string;
+    [CALL]?: Call;
+  };
 
 // RFC 9110, 9.1: a method is a token.
 const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
@@ -26,30 +32,39 @@ const OTHER_ADAPTER =
 const NOT_PREPARED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), interceptors.request.clear() or eject()";
 
-/**
- * Axios's interceptor: checks a call and makes its {@link Call}. Axios runs the interceptor that was registered first as
- * the last, after those of the host. Throws ServiceRequestError for a call that leads elsewhere or cannot be sent.
- */
-export function callPreparer(
-  { calls, options, identity }: ClientContext,
-  adapter: AxiosAdapter,
-): (config: Config) => Config {
-  const urls = new AllowedUrls(options.addresses);
-  const basePath = withoutSlashes(new URL(options.addresses.baseUrl).pathname);
-  return (config) => {
-    calls.admit();
-    // A mock or a cache of the host, which would never hear of a call.
-    if (config.adapter !== adapter) throw ServiceRequestError.ofCode('adapter', OTHER_ADAPTER);
+/** Makes the {@link Call} of an axios config. */
+export class CallPreparer {
+  readonly #client: ClientContext;
+  readonly #adapter: AxiosAdapter;
+  readonly #urls: AllowedUrls;
+  readonly #basePath: string;
+
+  constructor(client: ClientContext, adapter: AxiosAdapter) {
+    const { addresses } = client.options;
+    this.#client = client;
+    this.#adapter = adapter;
+    this.#urls = new AllowedUrls(addresses);
+    this.#basePath = withoutSlashes(new URL(addresses.baseUrl).pathname);
+  }
+
+  /**
+   * The interceptor, which axios runs last, after those of the application: checks a call, and makes it. Throws
+   * ServiceRequestError for a call that leads elsewhere or cannot be sent.
+   */
+  readonly prepare = (config: CallConfig): CallConfig => {
+    const { calls, options, identity } = this.#client;
+    const intercepted = config.adapter === this.#adapter ? undefined : interceptedCallOf(config.adapter);
+    if (!intercepted) {
+      calls.admit();
+      // A mock or a cache of the application, which would never hear of a call.
+      if (config.adapter !== this.#adapter) throw ServiceRequestError.ofCode('adapter', OTHER_ADAPTER);
+    }
     refuseAxiosOptions(config, identity.httpsAgent);
     config.headers = AxiosHeaders.from(config.headers);
     prepareBody(config);
-    const { signal, cancelToken, pathParams, idempotencyKey, responseType } = config;
-    const { timeout, attemptTimeout, retries, maxResponseBytes } = config;
-    const path = config.url as string;
-    const isPlain = pathParams === undefined && typeof path === 'string' && !path.includes('{');
-    const url = urls.resolve(addressOf(config, isPlain ? path : fillPath(path, pathParams)));
+    const { idempotencyKey, responseType, timeout, attemptTimeout, retries, maxResponseBytes } = config;
+    const { url, given } = this.#locate(config, intercepted);
     const ownMs = timeout === undefined ? undefined : checkTimeout(timeout);
-    const given = { path, isTemplate: Boolean(pathParams), basePath, signal, cancelToken };
     const call = new Call(toMethod(config.method), url, ownMs ?? options.http.timeout, given);
     call.readOnly = config.readOnly === true;
     // Most calls have none of these.
@@ -59,15 +74,57 @@ export function callPreparer(
     if (maxResponseBytes !== undefined)
       call.maxResponseBytes = checkWhole('maxResponseBytes', maxResponseBytes, 1, MAX_RESPONSE_BYTES);
     if (attemptTimeout) call.attemptTimeoutMs = checkTimeout(attemptTimeout, 'attemptTimeout');
+    if (given.isTemplate || intercepted) config.route = call.route;
+    intercepted?.add(call);
     // Axios would end the call with an error of its own.
     config.signal = config.cancelToken = undefined;
     config[CALL] = call;
     return config;
   };
+
+  /**
+   * A call as its caller asks for it, before the interceptors of the application: fills in the path, and sets the route.
+   * What is wrong with it is left to {@link prepare}, as an interceptor may correct it.
+   */
+  ask(config: CallConfig): Call {
+    const { http, addresses } = this.#client.options;
+    const { method, timeout, readOnly, idempotencyKey, signal, cancelToken } = config;
+    const located = harmless(() => this.#locate(config));
+    const call = new Call(
+      harmless(() => toMethod(method)) ?? 'GET',
+      located?.url ?? new URL(addresses.baseUrl),
+      harmless(() => checkTimeout(timeout)) ?? http.timeout,
+      located?.given ?? { signal, cancelToken },
+    );
+    call.readOnly = readOnly === true;
+    harmless(() => call.setKey(checkKey(idempotencyKey, call.method, call.readOnly)));
+    harmless(() => call.follow());
+    if (located) config.route = call.route;
+    // All requests that are sent for it have the same one.
+    if (idempotencyKey === true) config.idempotencyKey = call.idempotencyKey;
+    return call;
+  }
+
+  /** Fills the path in, and finds out where it leads. */
+  #locate(config: CallConfig, intercepted?: InterceptedCall): { url: CallUrl; given: GivenCall } {
+    const { pathParams, signal, cancelToken } = config;
+    const path = config.url as string;
+    const isPlain = pathParams === undefined && typeof path === 'string' && !path.includes('{');
+    const filled = isPlain ? path : fillPath(path, pathParams);
+    const url = this.#urls.resolve(addressOf(config, filled));
+    const template = pathParams ? path : intercepted?.templateOf(filled);
+    if (pathParams) {
+      config.url = filled;
+      config.pathParams = undefined;
+    }
+    const isTemplate = template !== undefined;
+    const basePath = this.#basePath;
+    return { url, given: { path: template ?? path, filled, isTemplate, basePath, signal, cancelToken } };
+  }
 }
 
 /** Takes the call out of a config, which goes back to the host. Throws ServiceRequestError if there is none. */
-export function preparedCall(config: Config): Call {
+export function preparedCall(config: CallConfig): Call {
   const call = config[CALL];
   if (!call) throw ServiceRequestError.ofCode('call', NOT_PREPARED);
   config[CALL] = undefined;
@@ -82,7 +139,10 @@ function toMethod(given: unknown = 'get'): string {
 }
 
 /** The address that axios would call. */
-function addressOf({ baseURL, allowAbsoluteUrls, params, paramsSerializer }: Config, url: string): string {
+function addressOf(
+  { baseURL, allowAbsoluteUrls, params, paramsSerializer }: CallConfig,
+  url: string,
+): string {
   if (!baseURL && !params) return url;
   try {
     // Not by the call's own instance: it would add defaults again that an interceptor has removed.

@@ -23,7 +23,8 @@ export function serviceAdapter(
   const { options, calls } = client;
   return async (config) => {
     const call = preparedCall(config);
-    calls.enter();
+    const counter = call.intercepted ?? calls;
+    counter.enter();
     try {
       call.follow();
       const body = encodeBody(config);
@@ -38,10 +39,11 @@ export function serviceAdapter(
         throw error;
       }
     } catch (error) {
-      throw call.ending(calls.ending(error));
+      call.failure = calls.ending(error);
+      throw call.ending(call.failure);
     } finally {
       call.release();
-      calls.leave();
+      counter.leave(call);
     }
   };
 }

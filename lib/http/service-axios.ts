@@ -1,12 +1,15 @@
-import axios, { Axios, type AxiosInstance, type CreateAxiosDefaults } from 'axios';
+import axios, { Axios, type AxiosInstance, type CreateAxiosDefaults, mergeConfig } from 'axios';
 import { ServiceApiError } from '../errors/index.js';
 import { PastAxios } from './call.js';
 import { CallObserver } from './call-observer.js';
 import { CallRunner } from './call-runner.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
-import { callPreparer } from './prepare-call.js';
+import { InterceptedCall, interceptedCallOf } from './intercepted-call.js';
+import { type CallConfig, CallPreparer } from './prepare-call.js';
 import { RetryBudget } from './retry-policy.js';
 import { serviceAdapter } from './service-adapter.js';
+
+type Method = (...given: unknown[]) => Promise<unknown>;
 
 /**
  * Makes the module's own axios instance, with everything behind it; the host's is not touched. It has none of axios's
@@ -21,15 +24,30 @@ export function createServiceAxios(
   const observer = new CallObserver(client);
   const runner = new CallRunner(client, authenticator, budget, observer);
   const adapter = serviceAdapter(client, runner, observer);
+  const preparer = new CallPreparer(client, adapter);
   // Ours runs last. A host may have changed that for all of its instances.
   const transitional = { legacyInterceptorReqResOrdering: true };
   const made = newAxios({ adapter, transitional, headers: headersByMethod() });
   // A synchronous one saves 3 us of a call. Axios 1.13 wants a second function if one throws.
-  made.interceptors.request.use(callPreparer(client, adapter), rethrow, { synchronous: true });
+  made.interceptors.request.use(preparer.prepare, rethrow, { synchronous: true });
   made.interceptors.response.use(undefined, (error: unknown) => {
     throw error instanceof PastAxios && error.reason instanceof ServiceApiError ? error.reason : error;
   });
-  return asInstance(made);
+  const send = made.request.bind(made) as Method;
+  const intercept: Method = async (target, options) => {
+    const url = typeof target === 'string' ? { url: target } : undefined;
+    const config = { ...(url ? (options as CallConfig) : (target as CallConfig)), ...url };
+    const earlier = interceptedCallOf(config.adapter);
+    // An interceptor repeats a request.
+    if (earlier && !earlier.isDone) return send(config);
+    const asked = mergeConfig(made.defaults as object, { ...config, params: undefined }) as CallConfig;
+    const call = new InterceptedCall(preparer.ask(asked), adapter, client, observer);
+    const { route, pathParams, idempotencyKey } = asked;
+    Object.assign(config, { url: asked.url, route, pathParams, idempotencyKey });
+    if (earlier || asked.adapter === adapter) config.adapter = call.adapter;
+    return call.run(() => send(config));
+  };
+  return asInstance(made, send, intercept);
 }
 
 const MOCKED =
@@ -53,16 +71,25 @@ function headersByMethod(): object {
   return Object.fromEntries(methods.map((name) => [name, {}]));
 }
 
-type Method = (...given: unknown[]) => Promise<unknown>;
-
-/** Like axios.create(): a function that also has the methods. */
-function asInstance(made: Axios): AxiosInstance {
+/**
+ * Like axios.create(): a function that also has the methods.
+ * @param send as axios does
+ * @param intercept the same for an application that has interceptors of its own
+ */
+function asInstance(made: Axios, send: Method, intercept: Method): AxiosInstance {
   const { defaults, interceptors } = made;
-  const send = made.request.bind(made) as Method;
+  let run = send;
+  for (const manager of Object.values(interceptors) as { use: (...given: unknown[]) => number }[]) {
+    const use = manager.use.bind(manager);
+    manager.use = (...given) => {
+      run = intercept;
+      return use(...given);
+    };
+  }
   // The methods call it too.
   const request: Method = async (...given) => {
     try {
-      return await send(...given);
+      return await run(...given);
     } catch (error) {
       throw error instanceof PastAxios ? error.reason : error;
     }

@@ -12,7 +12,7 @@ export interface ServiceCallEvent {
   route: string;
   /** Of the answer that it ended with; absent if it ended without one. */
   status?: number;
-  /** 0 if nothing was sent, because there was no token. */
+  /** 0 if nothing was sent, because there was no token, or an interceptor of the application had not settled. */
   attempts: number;
   startedAt: Date;
   /** How long the caller waited: for a token, a connection and retries too. */

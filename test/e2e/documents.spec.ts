@@ -697,6 +697,32 @@ describe('docs/calls.md', () => {
   });
 });
 
+describe('docs/interceptors.md', () => {
+  it('signs the address that is sent, and logs the route', async () => {
+    const { SignedCalls } = await load<{ SignedCalls: Type<object> }>(
+      'docs/interceptors.md',
+      'signed-calls.ts',
+    );
+    const logger = new CollectingLogger();
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(simulator.moduleOptions())],
+      providers: [SignedCalls],
+    })
+      .setLogger(logger)
+      .compile();
+    process.env.SIGNING_KEY = 'k-1';
+    simulator.answer('GET', '/accounts/v1/{id}', { json: {} });
+    const pathParams = { id: 'a/b' };
+    await module.get(ServiceHttpService).get('/accounts/v1/{id}', { pathParams, params: { page: 0 } });
+    const [{ path, headers }] = simulator.apiRequests;
+    const text = `get ${path} ${String(headers['x-nonce'])}`;
+    expect(path).toBe('/accounts/v1/a%2Fb?page=0');
+    expect(headers['x-signature']).toBe(createHmac('sha256', 'k-1').update(text).digest('hex'));
+    expect(logger.lines).toContain('get /accounts/v1/{id}: 200');
+    await module.close();
+  });
+});
+
 describe('docs/tokens.md', () => {
   const name = 'docs/tokens.md';
 

@@ -117,6 +117,24 @@ describe('the end of a module', () => {
     expect(simulator.apiRequests).toHaveLength(1);
   });
 
+  it.each(['request', 'response'] as const)(
+    "ends a call in which the application's own %s interceptor hangs",
+    async (which) => {
+      const { module, banks } = await start(50);
+      let reached = false;
+      const { interceptors } = module.get(ServiceHttpService).axiosRef;
+      interceptors[which].use(() => {
+        reached = true;
+        return new Promise<never>(() => undefined);
+      });
+      const outcome = rejection(banks.list());
+      await until(() => reached);
+      await module.close();
+      expect(await outcome).toMatchObject({ kind: 'closed', outcomeUnknown: false });
+      expect(simulator.apiRequests).toHaveLength(which === 'request' ? 0 : 1);
+    },
+  );
+
   const BEFORE = 'callBeforeShutdownHook';
   const SHUTDOWN = 'callShutdownHook';
   it.each<[ending: string, ...Hook[]]>([
@@ -231,7 +249,7 @@ describe('the end of a module', () => {
       expect(shutdownLines()).toEqual([]);
     });
 
-    it('aborts the remaining calls, logs how many, and refuses a call that a host delayed until then', async () => {
+    it('aborts the remaining calls, one that an interceptor holds too, and logs how many', async () => {
       const { banks, http } = await listen({ shutdownTimeout: 50, maxSockets: 1 });
       const auth = app.get(ServiceAuthService);
       const { promise, resolve } = gate();
@@ -259,11 +277,11 @@ describe('the end of a module', () => {
       for (const error of await Promise.all(cut)) expect(error).toMatchObject({ code: 'connection_closed' });
       expect(await answer).toBe('connection_closed');
       expect(await own).toMatchObject({ code: 'ECONNRESET' });
-      resolve();
       expect(await held).toMatchObject({ kind: 'closed' });
+      resolve();
       await closed;
       expect(shutdownLines()).toEqual([
-        'Shutdown: 5 calls were still running after http.shutdownTimeout (50 ms), and aborted.',
+        'Shutdown: 6 calls were still running after http.shutdownTimeout (50 ms), and aborted.',
       ]);
       expect(simulator.requests.filter(({ path }) => path === '/held')).toEqual([]);
     });

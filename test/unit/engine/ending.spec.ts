@@ -3,7 +3,7 @@ import { HttpService } from '@nestjs/axios';
 import globalAxios from 'axios';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter, getEventListeners, once } from 'node:events';
-import { Agent } from 'node:http';
+import { Agent, type RequestListener } from 'node:http';
 import { firstValueFrom } from 'rxjs';
 import { type WaitOptions } from '../../../lib/auth/access-token.js';
 import { ServiceLifecycle, type ServiceParts } from '../../../lib/engine/lifecycle.js';
@@ -13,6 +13,7 @@ import { type RetryBudget } from '../../../lib/http/retry-policy.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { nextTurn } from '../../../lib/time/immediate.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
+import { until } from '../../helpers/until.js';
 import { errorOf, setUp } from '../http/setup.js';
 
 const hang = (): Promise<never> => new Promise(() => undefined);
@@ -269,7 +270,11 @@ describe('a call that its caller ends', () => {
   });
 
   it("has its caller's frames in an error of its own, which a host's interceptors see", async () => {
-    const { axios } = await setUp({ listener: (_, response) => response.writeHead(404).end() });
+    const controller = new AbortController();
+    const reason = new Error('mine');
+    const listener: RequestListener = ({ url }, response) =>
+      url === '/a' ? response.writeHead(404).end() : controller.abort(reason);
+    const { axios } = await setUp({ listener });
     const seen: unknown[] = [];
     axios.interceptors.response.use(undefined, (error: Error) => {
       seen.push(error);
@@ -280,8 +285,8 @@ describe('a call that its caller ends', () => {
     }
     const error = await errorOf(theCaller());
     expect((error as Error).stack).toContain('theCaller');
-    const reason = new Error('mine');
-    expect(await errorOf(axios.get('/a', { signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(await errorOf(axios.get('/hanging', { signal: controller.signal }))).toBe(reason);
+    await until(() => seen.length === 2);
     expect(seen).toEqual([error, { reason }]);
   });
 

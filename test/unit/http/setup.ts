@@ -6,7 +6,7 @@ import { Secret } from '../../../lib/config/secret.js';
 import { type Identity } from '../../../lib/tls/client-identity.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
-import { type ResolvedOptions } from '../../../lib/config/resolved-options.js';
+import { type HttpSettings, type ResolvedOptions } from '../../../lib/config/resolved-options.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { type CallAuthenticator, type ClientContext } from '../../../lib/http/client-context.js';
 import { type RetryBudget } from '../../../lib/http/retry-policy.js';
@@ -40,6 +40,7 @@ export interface Setup {
   renewed?: Record<string, string> | Error;
   retries?: number;
   idempotencyHeader?: string;
+  onCall?: HttpSettings['onCall'];
   timeoutMs?: number;
   /** In place of the server, of which nothing is asked then. */
   answer?: (request: ExchangeRequest) => GivenAnswer | Promise<GivenAnswer>;
@@ -127,6 +128,7 @@ export async function setUp(setup: Setup = {}) {
         http: {
           timeout: setup.timeoutMs ?? 20_000,
           retries: setup.retries ?? 2,
+          onCall: setup.onCall,
           idempotencyHeader: setup.idempotencyHeader ?? 'idempotency-key',
         },
       },

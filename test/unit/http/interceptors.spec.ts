@@ -1,0 +1,302 @@
+import { describe, expect, it } from '@jest/globals';
+import { type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
+import { type RequestListener } from 'node:http';
+import { type ServiceConnectionError } from '../../../lib/errors/index.js';
+import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
+import { type ServiceCallEvent } from '../../../lib/telemetry/call-event.js';
+import { nextTurn } from '../../../lib/time/immediate.js';
+import { until } from '../../helpers/until.js';
+import { errorOf, failing, setUp } from './setup.js';
+
+const hang = (): Promise<never> => new Promise(() => undefined);
+const NOT_SETTLED = 'ERR_INTERCEPTOR_TIMEOUT';
+/** What the application's types say of a config. */
+type Config = InternalAxiosRequestConfig & { route?: string; pathParams?: object; idempotencyKey?: unknown };
+
+describe('an interceptor that never settles', () => {
+  it('ends a call that was not sent at its time limit, and nothing is sent later', async () => {
+    const { axios, arrived } = await setUp();
+    let goOn: () => void = () => undefined;
+    let settled = false;
+    axios.interceptors.request.use(async (config) => {
+      await new Promise<void>((resolve) => (goOn = resolve));
+      return config;
+    });
+    axios.interceptors.response.use(undefined, (error: unknown) => {
+      settled = true;
+      throw error;
+    });
+    const error = await errorOf(axios.post('/a/v1', {}, { timeout: 50 }));
+    expect(error).toMatchObject({
+      kind: 'timeout',
+      reason: NOT_SETTLED,
+      outcomeUnknown: false,
+      retryable: true,
+      message: expect.stringMatching(
+        /^POST \/a\/v1 at .*: an interceptor of the application had not settled within 50 ms/,
+      ),
+      hint: expect.stringContaining('a time limit of its own'),
+    });
+    // The caller may have sent the same change again.
+    goOn();
+    await until(() => settled);
+    expect(arrived).toHaveLength(0);
+  });
+
+  it('lets the signal of the caller end the call, also one that is aborted before', async () => {
+    const { axios, arrived, inFlight } = await setUp();
+    axios.interceptors.request.use(hang);
+    const controller = new AbortController();
+    const call = axios.post('/a', {}, { signal: controller.signal });
+    const reason = new Error('mine');
+    controller.abort(reason);
+    expect(await errorOf(call)).toBe(reason);
+    expect(await errorOf(axios.get('/a', { signal: controller.signal }))).toBe(reason);
+    expect(arrived).toHaveLength(0);
+    expect(inFlight.close()).toBe(0);
+  });
+
+  it('lets an Observable be unsubscribed, which ends its call', async () => {
+    const { axios, inFlight } = await setUp();
+    axios.interceptors.request.use(hang);
+    const subscription = new ServiceHttpService(axios).httpService.get('/a').subscribe();
+    await nextTurn();
+    subscription.unsubscribe();
+    // It waits until no call is in flight.
+    await inFlight.drain();
+  });
+
+  it.each(['request', 'response'] as const)(
+    'lets close() end the call, and is waited for until then: %s',
+    async (which) => {
+      const { axios, inFlight } = await setUp();
+      let reached: () => void = () => undefined;
+      const isReached = new Promise<void>((resolve) => (reached = resolve));
+      axios.interceptors[which].use(() => (reached(), hang()));
+      const call = errorOf(axios.post('/a', {}));
+      await isReached;
+      let drained = false;
+      const draining = inFlight.drain().then(() => (drained = true));
+      await nextTurn();
+      expect(drained).toBe(false);
+      expect(inFlight.close()).toBe(1);
+      await draining;
+      expect(await call).toMatchObject({ kind: 'closed', outcomeUnknown: which === 'response' });
+    },
+  );
+
+  it('after a success leaves a change in doubt', async () => {
+    const { axios, arrived } = await setUp();
+    axios.interceptors.response.use(hang);
+    const cases = [
+      [{ method: 'get' }, { outcomeUnknown: false, retryable: true }],
+      [{ method: 'post' }, { outcomeUnknown: true, retryable: false }],
+      [
+        { method: 'post', readOnly: true },
+        { outcomeUnknown: false, retryable: true },
+      ],
+      [
+        { method: 'post', idempotencyKey: 'k-1' },
+        { outcomeUnknown: true, retryable: true, idempotencyKey: 'k-1' },
+      ],
+    ];
+    const ended = cases.map(([options]) => errorOf(axios.request({ url: '/a', timeout: 1_000, ...options })));
+    const expected = cases.map(([, fields]) => ({ kind: 'timeout', reason: NOT_SETTLED, ...fields }));
+    expect(await Promise.all(ended)).toMatchObject(expected);
+    expect(arrived).toHaveLength(4);
+  });
+
+  it('after an error of the service leaves the caller with that error', async () => {
+    const { axios } = await setUp({ listener: failing(409) });
+    axios.interceptors.response.use(undefined, hang);
+    const error = await errorOf(axios.post('/a', {}, { timeout: 500 }));
+    expect(error).toMatchObject({ status: 409, outcomeUnknown: false });
+  });
+
+  it('does not hide how far a request came that was running at the limit', async () => {
+    const { axios } = await setUp({ listener: () => undefined });
+    axios.interceptors.response.use(undefined, hang);
+    const error = await errorOf(axios.post('/a', {}, { timeout: 500 }));
+    expect(error).toMatchObject({ kind: 'timeout', outcomeUnknown: true });
+    expect((error as Error).message).toMatch(/the request was sent, but no answer began within 500 ms/);
+  });
+});
+
+describe('interceptors of the application', () => {
+  it('may replace the error of a request that ended at the limit, if they need not wait', async () => {
+    const { axios } = await setUp({ listener: () => undefined });
+    axios.interceptors.response.use(undefined, async (error: ServiceConnectionError) => {
+      await Promise.resolve();
+      return { data: `instead of ${error.kind}` };
+    });
+    expect((await axios.get<string>('/a', { timeout: 50 })).data).toBe('instead of timeout');
+  });
+
+  it('may repeat a request within the time of the call, with the same key and the same doubt', async () => {
+    const lost: RequestListener = ({ socket }) => socket.destroy();
+    const answers: RequestListener[] = [lost, failing(409)];
+    const { axios, arrived } = await setUp({
+      retries: 0,
+      listener: (request, response) => answers.shift()?.(request, response),
+    });
+    const own = new ServiceHttpService(axios);
+    let config: Config | undefined;
+    axios.interceptors.request.use((given) => (config ??= given));
+    let isFirst = true;
+    axios.interceptors.response.use(undefined, (error: unknown) => {
+      if (!isFirst) throw error;
+      isFirst = false;
+      return axios.request(config!);
+    });
+    const error = await errorOf(own.post('/a', { b: 1 }, { idempotencyKey: true }));
+    expect(arrived.map(({ body }) => body)).toEqual(Array(2).fill('{"b":1}'));
+    const keys = arrived.map(({ headers }) => headers['idempotency-key']);
+    expect(keys[0]).toBe(keys[1]);
+    // The first one may have been carried out, whatever is said of the second.
+    expect(error).toMatchObject({ status: 409, outcomeUnknown: true, idempotencyKey: keys[0] });
+    expect(error).toMatchObject({ retryable: false });
+  });
+
+  it('that repeat a request have the time that is left, and send no other once the caller has its error', async () => {
+    const { axios, arrived } = await setUp({
+      listener: (_, response) =>
+        response.end(JSON.stringify({ status: arrived.length === 1 ? 'PENDING' : '' })),
+    });
+    let repeat: () => void = () => undefined;
+    let last: Promise<unknown> | undefined;
+    axios.interceptors.response.use(async (answer: AxiosResponse<{ status: string }>) => {
+      if (answer.data.status !== 'PENDING') return answer;
+      await new Promise<void>((resolve) => (repeat = resolve));
+      last = axios.request(answer.config);
+      return last as never;
+    });
+    const error = await errorOf(axios.post('/a', {}, { timeout: 500 }));
+    expect(error).toMatchObject({ reason: NOT_SETTLED, outcomeUnknown: true });
+    repeat();
+    await until(() => last !== undefined);
+    expect(await errorOf(last!)).toBe(error);
+    expect(arrived).toHaveLength(1);
+  });
+
+  it('that have settled leave a config that can be used for another call', async () => {
+    const { axios, arrived } = await setUp();
+    axios.interceptors.response.use((answer) => answer);
+    const { config } = await axios.get('/a', { timeout: 60_000 });
+    expect((await axios.request(config)).status).toBe(200);
+    expect(arrived).toHaveLength(2);
+  });
+
+  it('may prolong the call by a longer `timeout`, and limit a request by a shorter one', async () => {
+    const { axios } = await setUp({
+      retries: 0,
+      listener: ({ url }, response) => {
+        if (url === '/slow') setTimeout(() => response.end('{"slow":true}'), 150);
+      },
+    });
+    axios.interceptors.request.use((config) => {
+      config.timeout = config.url === '/slow' ? 20_000 : 40;
+      return config;
+    });
+    expect((await axios.get('/slow', { timeout: 20 })).data).toEqual({ slow: true });
+    const error = await errorOf(axios.get('/never'));
+    expect((error as Error).message).toMatch(/\b40 ms\b/);
+  });
+
+  it.each(['the caller', 'an interceptor'])(
+    'may set a signal, beside that of the caller: %s aborts',
+    async (who) => {
+      const { axios, arrived } = await setUp({ listener: () => undefined });
+      const ofCaller = new AbortController();
+      const ofInterceptor = new AbortController();
+      axios.interceptors.request.use((config) => ({ ...config, signal: ofInterceptor.signal }));
+      const call = axios.get('/a', { signal: ofCaller.signal });
+      await until(() => arrived.length === 1);
+      const reason = new Error('mine');
+      (who === 'the caller' ? ofCaller : ofInterceptor).abort(reason);
+      expect(await errorOf(call)).toBe(reason);
+    },
+  );
+
+  it('are told of by one event, of a call that was never sent', async () => {
+    const events: ServiceCallEvent[] = [];
+    const { axios } = await setUp({ onCall: (event) => void events.push(event) });
+    axios.interceptors.request.use(hang);
+    await errorOf(axios.get('/a', { timeout: 30 }));
+    expect(events).toEqual([
+      expect.objectContaining({ route: '/a', attempts: 0, error: 'connection_timeout' }),
+    ]);
+  });
+});
+
+describe('what interceptors see of a path', () => {
+  const template = '/v2/accounts/{account_id}/balances';
+  const account = { account_id: 'a/b' };
+
+  it('is the address that is sent, and the route without ids; so does a transform', async () => {
+    const { axios, arrived } = await setUp();
+    const seen: unknown[][] = [];
+    const see = (config: Config) => seen.push([config.url, config.route, axios.getUri(config)]);
+    const transformRequest = function (this: Config) {
+      seen.push([this.url]);
+    };
+    const send = () =>
+      new ServiceHttpService(axios).post(`${template}?a=1`, undefined, {
+        pathParams: account,
+        params: { q: 2 },
+        transformRequest,
+      } as object);
+    await send();
+    axios.interceptors.request.use((config) => (see(config), config));
+    axios.interceptors.response.use((answer) => (see(answer.config), answer));
+    await send();
+    const path = '/v2/accounts/a%2Fb/balances?a=1';
+    const uri = `${path}&q=2`;
+    expect(seen).toEqual([[path], [path, template, uri], [path], [path, template, uri]]);
+    expect(arrived.map(({ url }) => url)).toEqual([uri, uri]);
+    await axios.get('/customers/v1/c-1');
+    expect(seen.slice(-2)).toEqual(
+      Array(2).fill(['/customers/v1/c-1', '/customers/v1/{}', '/customers/v1/c-1']),
+    );
+  });
+
+  it.each<[string, string, object | undefined, (config: Config) => object, string, string]>([
+    [
+      'a template with its values',
+      '/x',
+      undefined,
+      () => ({ url: '/y/{id}', pathParams: { id: 'a b' } }),
+      '/y/a%20b',
+      '/y/{id}',
+    ],
+    [
+      'a value that the caller left out',
+      '/t/{tenant}/{id}',
+      { id: 'i/1' },
+      ({ pathParams }) => ({ pathParams: { ...pathParams, tenant: 't-1' } }),
+      '/t/t-1/i%2F1',
+      '/t/{tenant}/{id}',
+    ],
+    ['a prefix', '/{id}', { id: 'i-1' }, ({ url }) => ({ url: `/v3${url}` }), '/v3/i-1', '/v3/{id}'],
+    ['another path', '/a/{id}', { id: 'i-1' }, () => ({ url: '/b/i-2' }), '/b/i-2', '/b/{}'],
+  ])('may be changed: %s', async (_, path, pathParams, change, sent, route) => {
+    const { axios, arrived } = await setUp({ listener: failing(404) });
+    axios.interceptors.request.use((config) => ({ ...config, ...change(config) }));
+    const error = await errorOf(axios.get(path, { pathParams } as object));
+    expect(arrived[0]?.url).toBe(sent);
+    expect(error).toMatchObject({ route, path: sent });
+  });
+
+  it('is what the caller wrote, if its values are wrong: the error comes after the interceptors', async () => {
+    const { axios, arrived } = await setUp();
+    const seen: unknown[] = [];
+    axios.interceptors.request.use((config: Config) => (seen.push(config.url, config.route), config));
+    axios.interceptors.response.use(undefined, (error: unknown) => {
+      seen.push(error);
+      throw error;
+    });
+    const error = await errorOf(axios.get('/a/{id}', { pathParams: {} } as object));
+    expect(error).toMatchObject({ code: 'invalid_request', faults: [{ property: 'id' }] });
+    expect(seen).toEqual(['/a/{id}', undefined, error]);
+    expect(arrived).toHaveLength(0);
+  });
+});
