@@ -136,8 +136,8 @@ class RunningExchange {
     return limits.reduce((first, limit) => (limit.endsAt < first.endsAt ? limit : first));
   }
 
-  #options(): RequestOptions {
-    const { url, method, headers, body, agent } = this.#request;
+  #options(): RequestOptions & Pick<ExchangeRequest, 'mayRepeat'> {
+    const { url, method, headers, body, agent, mayRepeat } = this.#request;
     return {
       protocol: url.protocol,
       hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
@@ -149,6 +149,7 @@ class RunningExchange {
       headers:
         body === undefined ? headers : { 'content-length': String(Buffer.byteLength(body)), ...headers },
       agent,
+      mayRepeat,
     };
   }
 

@@ -12,6 +12,8 @@ export interface ExchangeRequest {
   headers: Record<string, string>;
   body?: string | Uint8Array;
   agent: ExchangeAgent;
+  /** It may be sent again if its connection turns out to be closed. */
+  mayRepeat?: boolean;
   /** The agent offers a client certificate to servers that ask for one. */
   hasCertificate?: boolean;
   /** Milliseconds for the whole exchange: the wait for a free connection and the answer's body included. */

@@ -12,8 +12,9 @@ import {
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { askedDelay, retryDelay } from '../time/back-off.js';
 import { systemClock } from '../time/clock.js';
-import { nextTurn, untilRead } from '../time/immediate.js';
+import { nextTurn } from '../time/immediate.js';
 import { sleep, within } from '../time/timers.js';
+import { canSeeUnreadInput } from '../tls/connections/unread-input.js';
 import { type Call } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
@@ -94,10 +95,9 @@ export class CallRunner {
   }
 
   /**
-   * With the credentials of the moment: a token may have ended since the last attempt. If others are running, it begins
-   * with the next turn of the event loop: all requests of one turn go out together, which costs a third less. A change that
-   * can be sent only once waits until the end of a connection has been read that the server closed while this process
-   * stood still.
+   * Sends the call with the current credentials: a token may have expired since the last attempt. While other calls are
+   * running, it is sent in the next turn of the event loop. All requests of one turn go out together then, which costs a third
+   * less CPU.
    */
   async #attempt(call: Call): Promise<Outcome> {
     // A call with a short time limit is sent after half of it: the server's refusal tells its caller more than a timeout.
@@ -107,8 +107,9 @@ export class CallRunner {
     const isAlone = this.#running === 0;
     this.#running += 1;
     try {
-      if (!isRepeatable(call)) await untilRead();
-      else if (!isAlone) await nextTurn();
+      if (!isAlone) await nextTurn();
+      // In place of a look at the connection, which Windows does not allow: the event loop processes FINs that have arrived.
+      if (!canSeeUnreadInput && !isRepeatable(call)) await nextTurn().then(nextTurn);
       // The process may have been suspended meanwhile, for longer than the token lives.
       if (!this.#authenticator.areAlive(credentials) && call.leftMs > 0) return await this.#attempt(call);
       return await outcomeOf(() => this.#exchange(call));
@@ -131,6 +132,7 @@ export class CallRunner {
       headers: call.headers,
       body: call.body,
       agent: identity.agentFor(call.url),
+      mayRepeat: isRepeatable(call),
       hasCertificate: call.certificate !== undefined,
       timeoutMs,
       attemptTimeoutMs,

@@ -10,6 +10,8 @@ export interface ConnectProxy {
   headers: http.IncomingHttpHeaders[];
   /** The `Proxy-Authorization` of each; empty without one. */
   credentials: string[];
+  /** Ends all tunnels, without waiting. */
+  drop(): void;
   stop(): Promise<void>;
 }
 
@@ -40,13 +42,15 @@ export async function startConnectProxy(): Promise<ConnectProxy> {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const drop = (): void => sockets.forEach((socket) => socket.destroy());
   return {
+    drop,
     url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
     targets,
     headers: received,
     credentials,
     stop: async () => {
-      for (const socket of sockets) socket.destroy();
+      drop();
       server.close();
       server.closeAllConnections();
       await once(server, 'close');

@@ -6,6 +6,7 @@ import { codedError } from '../../errors/coded-error.js';
 import { systemClock, type Clock } from '../../time/clock.js';
 import { setImmediate } from '../../time/immediate.js';
 import { timeForEachAddress } from './connecting.js';
+import { hasUnreadInput } from './unread-input.js';
 
 export interface PoolSettings {
   /** Connections to one origin. */
@@ -18,6 +19,9 @@ export interface PoolSettings {
 }
 
 export type Connect = (options: RequestOptions) => Socket;
+
+/** What a request of ours tells the agent. A host's own requests tell it nothing, and nobody repeats them. */
+type SentOptions = RequestOptions & { mayRepeat?: boolean };
 
 /** The part of an agent by which node:http hands it a request, and which the types leave out. */
 interface RequestTaker {
@@ -61,8 +65,9 @@ export class Connections extends Agent {
   }
 
   /** node:http calls this for each request. */
-  addRequest(request: ClientRequest, options: RequestOptions): void {
+  addRequest(request: ClientRequest, options: SentOptions): void {
     this.#dropOverdue();
+    if (!options.mayRepeat) this.#dropClosed(this.freeSockets[this.getName(options)]);
     if (this.#idleTimeoutMs === 0) request.shouldKeepAlive = false;
     request.on('response', (response) => this.#onResponse(request, response));
     nodeAgent.addRequest.call(this, request, options);
@@ -86,14 +91,16 @@ export class Connections extends Agent {
   }
 
   /**
-   * Node gives a free connection at once to a call that waits. Two turns of the event loop later, what the server sent
-   * unasked and its end have been read, also after a standstill, and what one turn frees goes out together.
+   * Node gives a free connection at once to a request that waits in the queue. Wait two turns of the event loop, so that stray
+   * data or a FIN is noticed first, and requests of one turn go out together.
    */
   override emit(event: string, ...details: unknown[]): boolean {
-    const idle = event === 'free' ? this.#idle.get(details[0] as Duplex) : undefined;
+    const socket = details[0] as Duplex;
+    const idle = event === 'free' ? this.#idle.get(socket) : undefined;
     if (!idle || Object.keys(this.requests).length === 0) return super.emit(event, ...details);
     idle.until = Infinity;
     const free = (): void => {
+      if (hasUnreadInput(socket)) return drop(socket);
       idle.until = undefined;
       super.emit(event, ...details);
     };
@@ -148,6 +155,14 @@ export class Connections extends Agent {
       // Node takes the last one.
       for (let last = free?.at(-1); last && isOverdue(last); last = free?.at(-1)) drop(last);
     }
+  }
+
+  /**
+   * Node takes the last free connection. While handlers of the host block the event loop, the server may have closed it: nginx does
+   * that at each reload.
+   */
+  #dropClosed(free: Duplex[] | undefined): void {
+    for (let last = free?.at(-1); last && hasUnreadInput(last); last = free?.at(-1)) drop(last);
   }
 
   #onResponse(request: ClientRequest, response: IncomingMessage): void {

@@ -1,12 +1,13 @@
 import { type ClientRequest } from 'node:http';
 import { Agent, type RequestOptions } from 'node:https';
 import { type Duplex } from 'node:stream';
-import tls, { type SecureContext } from 'node:tls';
+import tls, { type SecureContext, type TLSSocket } from 'node:tls';
 import { type ProxyFor } from '../../config/proxy.js';
 import { systemClock } from '../../time/clock.js';
 import { authorityOf, timeForEachAddress } from './connecting.js';
 import { Connections, failing, nameOf, type Connect, type PoolSettings } from './connections.js';
 import { ProxyTunnel } from './proxy-tunnel.js';
+import { type Connection } from './unread-input.js';
 
 export interface IdentityPoolSettings extends PoolSettings {
   /** The proxy for an address, if any. */
@@ -114,9 +115,16 @@ function connectAs(context: () => SecureContext, settings: IdentityPoolSettings)
     for (const [key, value] of Object.entries(options)) if (CONNECTION_OPTIONS.has(key)) given[key] = value;
     const authority = authorityOf(options);
     const proxy = proxyFor?.(`https://${authority}`);
-    if (proxy) given.socket = new ProxyTunnel(proxy, authority, connectTimeoutMs);
+    const transport = proxy && new ProxyTunnel(proxy, authority, connectTimeoutMs);
+    if (transport) given.socket = transport;
     const session = sessions.get(name);
-    const socket = tls.connect({ ...given, session, secureContext: context(), rejectUnauthorized: true });
+    const socket: TLSSocket & Connection = tls.connect({
+      ...given,
+      session,
+      secureContext: context(),
+      rejectUnauthorized: true,
+    });
+    socket.transport = transport;
     // As without a tunnel. Otherwise Node takes one that the server has ended for usable, and a call on it waits in vain.
     socket.allowHalfOpen = false;
     // Node tells of a session only after it has verified the server.

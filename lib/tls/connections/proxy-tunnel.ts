@@ -50,6 +50,11 @@ export class ProxyTunnel extends Duplex {
     connect.end();
   }
 
+  /** The connection to the proxy, once the tunnel is open. */
+  get socket(): Socket | undefined {
+    return this.#socket;
+  }
+
   override _read(): void {
     this.#socket?.resume();
   }

@@ -14,6 +14,7 @@ import { exchange } from '../../../lib/exchange/exchange.js';
 import { Connections, connectPlain, type PoolSettings } from '../../../lib/tls/connections/connections.js';
 import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
 import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
+import { hasUnreadInput } from '../../../lib/tls/connections/unread-input.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
 import { startConnectProxy } from '../../helpers/connect-proxy.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
@@ -127,13 +128,17 @@ async function setUp(
   const port = await listen(isPlain ? net.createServer(serve) : tls.createServer(tlsOptions, serve));
   const settings = { maxSockets, clock, idleTimeoutMs };
   let used: Connections | IdentityAgent;
+  let endAll = (): void => sockets.forEach((socket) => socket.destroy());
   if (isPlain) {
     const plain = new Connections(connectPlain(settings), settings);
     used = plain;
     open.push(() => plain.close());
   } else {
     const proxy = way === 'a proxy' ? await startConnectProxy() : undefined;
-    if (proxy) open.push(() => proxy.stop());
+    if (proxy) {
+      open.push(() => proxy.stop());
+      endAll = proxy.drop;
+    }
     used = await agent({ ...settings, proxyFor: () => proxy && new Secret(proxy.url) });
   }
   const url = new URL(`${isPlain ? 'http' : 'https'}://127.0.0.1:${port}`);
@@ -143,7 +148,7 @@ async function setUp(
     const asked = { url: new URL(path, url), method, headers: {}, agent: used, ...limits };
     return (await exchange(asked)).body.toString();
   };
-  return { agent: used, call: send, sockets, connections: () => connections, url };
+  return { agent: used, call: send, sockets, endAll, connections: () => connections, url };
 }
 
 /** The first answer, whose body is on its way while the next request comes. */
@@ -251,6 +256,15 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(connections()).toBe(2);
   });
 
+  it('is not used for a POST that follows its end in the same turn, before the event loop has read it', async () => {
+    const { agent, call, endAll, connections } = await setUp(way, (socket, own) => socket.write(own));
+    await Promise.all([call('/a'), call('/b')]);
+    await until(() => idleOf(agent).length === 2);
+    endAll();
+    expect(await call('/c', 'POST')).toBe('POST /c');
+    expect(connections()).toBe(3);
+  });
+
   it.each([
     ['an older one is, which the server keeps for longer', 2, ['/b'], 2],
     ['a younger one is, which it keeps for longer; others connect', 1, ['/b', '/c'], 3],
@@ -353,6 +367,24 @@ describe.each(WAYS)('A connection over %s', (way) => {
     await until(() => sockets.size === 0);
     expect(idleOf(agent)).toEqual([]);
   });
+});
+
+it('A connection is not given to a request that waits if its end has arrived, but has not been read', async () => {
+  const { url, connections, endAll } = await setUp('plain http', (socket, own) => socket.write(own));
+  class Ending extends Connections {
+    override emit(event: string, ...details: unknown[]): boolean {
+      // Just before the connection is given to the next request, in the second turn.
+      if (event === 'free' && connections() === 1) setImmediate(() => setImmediate(endAll));
+      return super.emit(event, ...details);
+    }
+  }
+  const settings = { maxSockets: 1 };
+  const agent = new Ending(connectPlain(settings), settings);
+  open.push(() => agent.close());
+  const post = () =>
+    exchange({ url, method: 'POST', headers: {}, agent, timeoutMs: 30_000, maxResponseBytes: 1_000 });
+  expect(await Promise.all([post(), post()])).toMatchObject([{ status: 200 }, { status: 200 }]);
+  expect(connections()).toBe(2);
 });
 
 it('A connection is not used again whose server spoke first', async () => {
@@ -905,6 +937,23 @@ describe("Unpublished parts of Node's that the agents use", () => {
       'close',
     );
     expect(taken).toEqual([['127.0.0.1', port, 5_000]]);
+  });
+
+  it.each(['plain', 'TLS'])("a connection's _handle.fd, from which a byte is read: %s", async (kind) => {
+    const { serverChain: cert, server: pair } = authority;
+    const peer = kind === 'TLS' ? tls.createServer({ cert, key: pair.key }) : net.createServer();
+    const port = await listen(peer);
+    const event = kind === 'TLS' ? 'secureConnection' : 'connection';
+    const accepted = once(peer, event) as Promise<[net.Socket]>;
+    const options = { host: '127.0.0.1', port, rejectUnauthorized: false };
+    const socket = kind === 'TLS' ? tls.connect(options) : net.connect(options);
+    const [other] = await accepted;
+    // Session tickets come after the handshake.
+    await until(() => !hasUnreadInput(socket));
+    other.destroy();
+    expect(hasUnreadInput(socket)).toBe(true);
+    socket.destroy();
+    expect(hasUnreadInput(socket)).toBe(false);
   });
 
   it("the event 'free' of an agent, with the connection: what hears it gives the connection to the next that waits", async () => {
