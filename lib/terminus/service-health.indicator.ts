@@ -33,6 +33,8 @@ export interface ServiceHealthOptions {
  * gets one request a minute, and so does the banks path; 10 s after one that failed (a secret that was refused is sent again
  * after a minute). In between the last outcome is reported. Anybody may see what it reports.
  *
+ * It is for an alarm, not for a readiness probe: an outage of the service would take every instance out of rotation.
+ *
  * @example
  * check() {
  *   return this.health.check([() => this.service.isHealthy('service', { minCertificateDays: 7 })]);

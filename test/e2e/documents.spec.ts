@@ -1111,10 +1111,6 @@ describe('docs/operation.md', () => {
     const url = await app.getUrl();
     const path = /path: ([\w/]+)/.exec(deployment.split('readinessProbe')[1])?.[1] ?? '';
     const ready = async () => (await fetch(url + path)).status;
-    const up = (await (await fetch(url + path)).json()) as { details: object };
-    expect(up.details).toMatchObject({
-      service: { status: 'up', certificate: { daysLeft: expect.any(Number) }, ping: { ok: true } },
-    });
     expect(await ready()).toBe(200);
     expect((await fetch(`${url}/health/live`)).status).toBe(200);
     const closed = (app.close as (signal: string) => Promise<void>).call(app, 'SIGTERM');
@@ -1124,6 +1120,37 @@ describe('docs/operation.md', () => {
     expect((await fetch(`${url}/banks`)).status).toBe(200);
     await closed;
     await expect(fetch(`${url}/banks`)).rejects.toThrow();
+  });
+
+  it('has a second route for alarms, and stays in rotation while the service fails and a certificate ends soon', async () => {
+    const { HealthModule } = await load<{ HealthModule: Type }>(name, 'health.module.ts');
+    const DAY_MS = 86_400_000;
+    const statusesWith = async (days: number, fault?: { status: number }) => {
+      const certificate = await simulator.issueCertificate({
+        notAfter: new Date(Date.now() + days * DAY_MS),
+      });
+      const options = simulator.moduleOptions({ certificate });
+      if (fault) simulator.fail({ path: '/banks/v1', times: Infinity, fault });
+      const module = await Test.createTestingModule({
+        imports: [ServiceModule.forRoot({ ...options, isGlobal: true }), HealthModule],
+      }).compile();
+      const app: INestApplication = module.createNestApplication({ logger: false });
+      await app.listen(0, '127.0.0.1');
+      const answers = ['ready', 'service'].map(async (path) => fetch(`${await app.getUrl()}/health/${path}`));
+      const [ready, service] = await Promise.all(answers);
+      const { details } = (await service.json()) as { details: object };
+      app.getHttpServer().closeAllConnections();
+      await app.close();
+      simulator.clearFaults();
+      return { statuses: [ready.status, service.status], details };
+    };
+    const up = { status: 'up', certificate: { daysLeft: expect.any(Number) }, ping: { ok: true } };
+    expect(await statusesWith(9)).toMatchObject({ statuses: [200, 200], details: { service: up } });
+    const down = { status: 'down', message: expect.stringContaining('expires in 5 days') };
+    expect(await statusesWith(6)).toMatchObject({ statuses: [200, 503], details: { service: down } });
+    const failing = { status: 'down', ping: { ok: false } };
+    const failed = await statusesWith(9, { status: 503 });
+    expect(failed).toMatchObject({ statuses: [200, 503], details: { service: failing } });
   });
 
   it('has a Deployment whose times fit, and whose variables there are', () => {
