@@ -548,11 +548,12 @@ describe('docs/calls.md', () => {
     expect(textOf(name).indexOf('// register.ts')).toBeLessThan(20);
     const { module, customers } = await startModule({ ...simulator.moduleOptions(), http: { retries: 0 } });
     const outcomes = [];
-    for (const fault of [undefined, { status: 409 }, 'reset' as const]) {
+    for (const fault of [undefined, { status: 409 }, 'reset' as const, 'empty' as const]) {
       if (fault) simulator.fail({ path: '/customers/v1', fault });
       outcomes.push(await register(customers, 'u-2'));
     }
-    expect(outcomes).toEqual(['registered', 'registered before', 'perhaps registered']);
+    const perhaps = 'perhaps registered';
+    expect(outcomes).toEqual(['registered', 'registered before', perhaps, perhaps]);
     simulator.fail({ path: '/customers/v1', fault: { status: 400 } });
     await expect(register(customers, 'u-2')).rejects.toMatchObject({ status: 400 });
     await module.close();
@@ -689,8 +690,10 @@ describe('docs/calls.md', () => {
     simulator.fail({ path: '/payments/v1', times: 4, fault: 'reset' });
     expect(await pay(http, 'order-7', {})).toBe('pending');
     expect(await pay(http, 'order-7', {})).toBe('p-1');
+    simulator.fail({ path: '/payments/v1', fault: 'empty' });
+    expect(await pay(http, 'order-7', {})).toBe('pending');
     const keys = simulator.apiRequests.map(({ headers }) => headers['idempotency-key']);
-    expect(keys).toEqual(Array(5).fill('order-7'));
+    expect(keys).toEqual(Array(6).fill('order-7'));
     simulator.fail({ path: '/payments/v1', fault: { status: 422 } });
     await expect(pay(http, 'order-8', {})).rejects.toMatchObject({ status: 422 });
     await module.close();

@@ -49,6 +49,8 @@ const OWN = new Set([
   'account-feed.ts',
   'when-ready.ts',
   'payment.processor.ts',
+  'slow-reads.module.ts',
+  'reporting.module.ts',
   'read-data.ts',
   'sync.ts',
   'addresses.ts',
@@ -530,6 +532,70 @@ describe('docs/recipes.md', () => {
     expect(await unsubscribed).toEqual(['connection_closed']);
     expect(answers).toHaveLength(1);
     await module.close();
+  });
+
+  it('lets payments through while slow reads have taken all connections of their module', async () => {
+    const { Accounts, AccountsModule } = (await import((await written).path('slow-reads.module.ts'))) as {
+      Accounts: Type<Record<'transactions' | 'pay', (...given: unknown[]) => Promise<unknown>>>;
+      AccountsModule: Type;
+    };
+    await using simulator = await startSimulator();
+    simulator.answer('GET', '/data/v2/accounts/{account_id}/transactions', { json: {} });
+    simulator.answer('POST', '/payments/v1/intents', { json: { status: 'CREATED' } });
+    const before = { ...process.env };
+    Object.assign(process.env, simulator.env());
+    try {
+      const module = await Test.createTestingModule({ imports: [AccountsModule] }).compile();
+      const accounts = module.get(Accounts);
+      simulator.fail({ path: '/data/v2/accounts/{id}/transactions', times: Infinity, fault: 'hang' });
+      const reads = Array.from({ length: 60 }, (_, index) => accounts.transactions(`a-${index}`));
+      const ended = Promise.allSettled(reads);
+      await simulator.waitForRequest(() => simulator.requests.length === 50, 30_000);
+      expect(await accounts.pay('order-1', { amount: 1 })).toEqual({ status: 'CREATED' });
+      expect(simulator.requests).toHaveLength(51);
+      await module.close();
+      for (const { status } of await ended) expect(status).toBe('rejected');
+    } finally {
+      process.env = before;
+    }
+  });
+
+  it('reports to Sentry and answers its callers, which each of the two filters alone does not', async () => {
+    const folder = await written;
+    const { ReportingModule } = (await import(folder.path('reporting.module.ts'))) as {
+      ReportingModule: Type;
+    };
+    const { reported } = (await import(`${folder.stub('@sentry/nestjs')}/index.js`)) as {
+      reported: unknown[];
+    };
+    @Controller()
+    class HostController {
+      constructor(private readonly banks: BanksService) {}
+      @Get('banks')
+      list() {
+        return this.banks.list();
+      }
+      @Get('broken')
+      broken() {
+        throw new TypeError('of the host');
+      }
+    }
+    const builder = Test.createTestingModule({
+      imports: [ReportingModule, ServiceModule.forRoot()],
+      controllers: [HostController],
+    });
+    const service = stubService(builder);
+    const app = (await builder.compile()).createNestApplication({ logger: false });
+    await app.listen(0, '127.0.0.1');
+    const statusOf = async (path: string, error?: Error) => {
+      if (error) service.use({ banks: { list: () => Promise.reject(error) } });
+      return (await fetch(`${await app.getUrl()}/${path}`, { headers: { connection: 'close' } })).status;
+    };
+    expect(await statusOf('banks', serviceErrors.api(503))).toBe(502);
+    expect(await statusOf('banks', serviceErrors.api(409))).toBe(409);
+    expect(await statusOf('broken')).toBe(500);
+    expect(reported).toMatchObject([{ status: 503 }, { message: 'of the host' }]);
+    await app.close();
   });
 
   it('has two countries, each with its variables and hosts', async () => {
