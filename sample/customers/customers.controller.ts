@@ -1,29 +1,31 @@
 import { Body, Controller, Post, Res } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
-import { CreateCustomerDto, CustomersService, type Customer } from 'nestjs-service';
+import { CreateCustomerDto, CustomersService, ServiceHttpService, type Customer } from 'nestjs-service';
 import { type ServerResponse } from 'node:http';
 import { ApiServiceErrors } from '../errors/api-service-errors.js';
 import { CustomerSessions } from '../session/customer-session.js';
+import { customerOf } from './customer-of.js';
 
-/** A real host takes app_user_id from its signed-in user. Here, whoever creates a customer gets its session. */
+/** A real host takes app_user_id from its signed-in user. Here, whoever names a user gets the session of its customer. */
 @ApiTags('service')
 @ApiServiceErrors()
 @Controller('customers')
 export class CustomersController {
   constructor(
     private readonly customers: CustomersService,
+    private readonly http: ServiceHttpService,
     private readonly sessions: CustomerSessions,
   ) {}
 
   @Post()
-  @ApiOperation({ summary: 'Creates a customer of the service for one of our users, and begins a session' })
+  @ApiOperation({ summary: 'Creates or finds the customer of one of our users, and begins a session' })
   @ApiCreatedResponse({ description: 'The customer as the service returned it' })
   async create(
-    @Body() customer: CreateCustomerDto,
+    @Body() { app_user_id }: CreateCustomerDto,
     @Res({ passthrough: true }) response: ServerResponse,
-  ): Promise<Customer | undefined> {
-    const created = await this.customers.create(customer);
-    this.sessions.begin(response, created);
-    return created;
+  ): Promise<Customer> {
+    const customer = await customerOf(this.customers, this.http, app_user_id);
+    this.sessions.begin(response, customer);
+    return customer;
   }
 }

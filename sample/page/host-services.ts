@@ -6,6 +6,7 @@ import {
   LinkSdkService,
   ServiceAuthService,
   serviceConfig,
+  ServiceHttpService,
 } from 'nestjs-service';
 import { NEVER } from 'rxjs';
 import { type CallContext, type PageServices, type ServicesInUse } from './services-in-use.js';
@@ -25,6 +26,7 @@ export class HostServices implements PageServices {
       auth,
       banks: this.modules.get(BanksService, { strict: false }),
       customers: this.modules.get(CustomersService, { strict: false }),
+      http: this.modules.get(ServiceHttpService, { strict: false }),
       sdk: this.modules.get(LinkSdkService, { strict: false }),
     };
   }

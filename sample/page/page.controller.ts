@@ -15,6 +15,7 @@ import {
 import { ApiExcludeController } from '@nestjs/swagger';
 import { CreateCustomerDto, LinkSessionDto, type ConnectParameters } from 'nestjs-service';
 import { type ServerResponse } from 'node:http';
+import { customerOf } from '../customers/customer-of.js';
 import { CustomerGuard, type CustomerRequest, CustomerSessions } from '../session/customer-session.js';
 import { HintFilter } from './hint.filter.js';
 import { PAGE_SERVICES, type PageServices } from './services-in-use.js';
@@ -37,11 +38,11 @@ export class PageController {
 
   @Post('customers')
   async createCustomer(
-    @Body() customer: CreateCustomerDto,
+    @Body() { app_user_id }: CreateCustomerDto,
     @Res({ passthrough: true }) response: ServerResponse,
   ): Promise<{ customer_id: string }> {
-    const created = await this.services.current.customers.create(customer);
-    const customerId = this.sessions.begin(response, created);
+    const { customers, http } = this.services.current;
+    const customerId = this.sessions.begin(response, await customerOf(customers, http, app_user_id));
     if (customerId === undefined)
       throw new BadGatewayException('The service answered without a customer id.');
     return { customer_id: customerId };

@@ -4,6 +4,7 @@ import {
   type LinkSdkService,
   type ServiceAuthService,
   type ServiceCallEvent,
+  type ServiceHttpService,
 } from 'nestjs-service';
 import { type Observable } from 'rxjs';
 
@@ -14,6 +15,7 @@ export interface ServicesInUse {
   auth: ServiceAuthService;
   banks: BanksService;
   customers: CustomersService;
+  http: ServiceHttpService;
   sdk: LinkSdkService;
   /** The address of the API. */
   baseUrl: string;

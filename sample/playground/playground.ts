@@ -13,6 +13,7 @@ import {
   LinkSdkService,
   ServiceAuthService,
   type ServiceCallEvent,
+  ServiceHttpService,
 } from 'nestjs-service';
 import { type ServiceSimulator } from 'nestjs-service/testing';
 import { Subject } from 'rxjs';
@@ -55,6 +56,7 @@ export class Playground implements PageServices, OnApplicationShutdown {
       auth: get(ServiceAuthService),
       banks: get(BanksService),
       customers: get(CustomersService),
+      http: get(ServiceHttpService),
       sdk: get(LinkSdkService),
     };
   }

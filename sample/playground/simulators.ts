@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DynamicModule } from '@nestjs/common';
 import { ServiceModule } from 'nestjs-service';
-import { type IssuedCertificate, ServiceSimulator } from 'nestjs-service/testing';
+import { type IssuedCertificate, knownApiRoutes, ServiceSimulator } from 'nestjs-service/testing';
 import { CallLog } from '../calls/call-log.js';
 import { MODES, type PlaygroundMode } from './modes.js';
 
@@ -32,6 +32,7 @@ export class Simulators {
       ServiceSimulator.start({ maxRequests: MAX_REQUESTS }),
       ServiceSimulator.start({ maxRequests: MAX_REQUESTS, oauth: { enabled: false } }),
     ]);
+    for (const simulator of [withOAuth, withoutOAuth]) simulator.answer(knownApiRoutes());
     return new Simulators(withOAuth, withoutOAuth, await issue(withOAuth));
   }
 

@@ -18,8 +18,8 @@ export class CustomerSessions {
 
   /** Returns the customer's id; undefined, and no session, where the answer of the service has none. */
   begin(response: ServerResponse, customer: Customer | undefined): string | undefined {
-    const customerId = customerIdOf(customer);
-    if (customerId === undefined) return undefined;
+    const customerId: unknown = customer?.customer_id;
+    if (typeof customerId !== 'string') return undefined;
     const session = randomUUID();
     this.#customers.set(session, customerId);
     if (this.#customers.size > MAX_SESSIONS) {
@@ -34,11 +34,6 @@ export class CustomerSessions {
     const session = new RegExp(`(?:^|; )${COOKIE}=([^;]+)`).exec(headers.cookie ?? '')?.[1];
     return session === undefined ? undefined : this.#customers.get(session);
   }
-}
-
-/** The service does not show the fields of a customer. */
-export function customerIdOf(customer: Customer | undefined): string | undefined {
-  return [customer?.customer_id, customer?.id].find((value) => typeof value === 'string');
 }
 
 /** Lets a visitor pass who has a customer, and says whose session it will be. */

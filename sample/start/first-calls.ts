@@ -5,7 +5,6 @@ import {
   type CustomersService,
   type LinkSdkService,
 } from 'nestjs-service';
-import { customerIdOf } from '../session/customer-session.js';
 
 /** Milliseconds for each call, so that a service that does not answer is reported soon. */
 const TIMEOUT_MS = 10_000;
@@ -40,7 +39,7 @@ export async function makeFirstCalls(
   let customerId = 'none';
   await attempt('customers.create', async () => {
     const customer = await customers.create({ app_user_id: APP_USER_ID }, { timeout: TIMEOUT_MS });
-    customerId = customerIdOf(customer) ?? customerId;
+    customerId = customer?.customer_id ?? customerId;
     return `customer ${customerId}`;
   });
   await attempt('sdk.connectParameters', async () =>

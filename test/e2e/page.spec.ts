@@ -126,7 +126,7 @@ describe('the page of the sample', () => {
   ): Promise<string> {
     await page.getByLabel('Your user id').fill(userId);
     await page.getByRole('button', { name: 'Create customer' }).click();
-    await page.getByText(/^Customer [\da-f-]+ was created/).waitFor();
+    await page.getByText(/^Customer [\da-f-]+ belongs to your visit/).waitFor();
     const created = service.customers.at(-1);
     expect(created).toMatchObject({ app_user_id: userId });
     return created?.customer_id ?? '';
@@ -165,6 +165,8 @@ describe('the page of the sample', () => {
   browserIt('connects a customer: the whole flow, with any bank and with one', async () => {
     const page = await open();
     const customerId = await createCustomer(page, 'user 42');
+    // The service takes each id once: it is found.
+    expect(await createCustomer(page, 'user 42')).toBe(customerId);
     await connect(page).click();
     await dialog(page).getByText('Any bank').waitFor();
     expect(await page.locator('#outcome').textContent()).toBe('');
@@ -351,7 +353,7 @@ describe('the page of the sample', () => {
     await page.keyboard.press('Tab');
     expect(await focused()).toBe('user-id');
     await page.keyboard.press('Enter');
-    await page.getByText('was created').waitFor();
+    await page.getByText('belongs to your visit').waitFor();
     await page.keyboard.press('Tab');
     await page.keyboard.press('Tab');
     expect(await focused()).toBe('bank');
@@ -578,6 +580,21 @@ describe('the page of the sample', () => {
       const answer = await post('/link-sdk/sessions', parameters);
       expect(answer.status).toBe(status);
       expect(await answer.text()).toMatch(said);
+    });
+
+    it.each(MODES.map(({ name }) => name))('a user who comes again in %s gets a session', async (mode) => {
+      use(mode);
+      const app_user_id = randomUUID();
+      const ids = [];
+      for (let visit = 0; visit < 2; visit += 1) {
+        const answer = await post('/page/customers', { app_user_id });
+        const { customer_id } = (await answer.json()) as { customer_id: string };
+        const [cookie] = answer.headers.getSetCookie();
+        const session = await post('/page/link-session', { permissions: ['identity'] }, cookie);
+        expect(await session.json()).toMatchObject({ customer_id });
+        ids.push(customer_id);
+      }
+      expect(ids[1]).toBe(ids[0]);
     });
 
     it('the simulator is that of the routes, whose secret is a file: no fault of the page stops them', async () => {

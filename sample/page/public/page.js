@@ -92,12 +92,9 @@
       const { customer_id } = await request('POST', '/page/customers', {
         app_user_id: form.get('app_user_id'),
       });
-      useCustomer(
-        customer_id,
-        `Customer ${customer_id} was created, and belongs to your visit of this page.`,
-      );
+      useCustomer(customer_id, `Customer ${customer_id} belongs to your visit of this page.`);
     } catch (error) {
-      show('customer', `No customer was created: ${error.message}`);
+      show('customer', `No customer was created or found: ${error.message}`);
     }
   });
 
