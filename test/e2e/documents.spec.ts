@@ -254,7 +254,7 @@ describe('What documents name', () => {
     expect([answerOf(refused, { [name]: 422 }).status, status]).toEqual([422, Number(usual)]);
   });
 
-  it('are two commands of package.json, in a clone of the repository, and a first call in 30 lines', () => {
+  it('are one command that installs, a first call in 20 lines, and two commands for a clone of the repository', () => {
     const commands = fencesOf('README.md').filter(({ language }) => language === 'sh');
     expect(commands.slice(-2).map(({ text }) => text.trim())).toEqual([
       'npm ci && npm start',
@@ -262,9 +262,9 @@ describe('What documents name', () => {
     ]);
     expect(Object.keys(manifest.scripts)).toEqual(expect.arrayContaining(['start', 'test']));
     expect(textOf('README.md')).toContain(`(${REPOSITORY})`);
-    expect(textOf('README.md').split('export class AppModule')[0]?.split('\n').length).toBeLessThanOrEqual(
-      30,
-    );
+    const [install, firstCall] = fencesOf('README.md');
+    expect(install?.text.trim()).toBe('npx nest add nestjs-service');
+    expect(firstCall?.text.trimEnd().split('\n').length).toBeLessThanOrEqual(20);
   });
 
   it('is a guard, in every route that starts a session in the browser', () => {
