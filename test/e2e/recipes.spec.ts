@@ -23,6 +23,7 @@ import {
   BanksService,
   ConnectDto,
   CreateCustomerDto,
+  CustomersService,
   LinkSessionDto,
   type ServiceAuthService,
   type ServiceCallEvent,
@@ -58,6 +59,7 @@ const OWN = new Set([
   'server.ts',
   'bank-feed.ts',
   'top-ups.ts',
+  'sync-worker.ts',
 ]);
 
 async function entriesOf<T>(source: AsyncIterable<T>): Promise<T[]> {
@@ -646,7 +648,7 @@ describe('docs/recipes.md', () => {
   describe.each([
     ['Express', () => new ExpressAdapter()],
     ['Fastify', () => new FastifyAdapter()],
-  ])('a whole backend on %s', (_, adapter) => {
+  ])('a whole backend on %s', (platform, adapter) => {
     let simulator: ServiceSimulator;
     beforeAll(async () => {
       simulator = await startSimulator();
@@ -761,6 +763,53 @@ describe('docs/recipes.md', () => {
       const { customer_id, access_token } = await call('POST', '/consents');
       expect([customer_id, access_token]).toEqual([begun.customer_id, begun.access_token]);
       await close();
+    });
+
+    it('syncs the customers that webhooks name, tries again, and is ready while the service answers', async () => {
+      interface Worker {
+        due: Set<string>;
+        saved: Map<string, unknown>;
+        run(): Promise<void>;
+      }
+      const { SyncWorkerModule, SyncWorker } = await load<{
+        SyncWorkerModule: Type;
+        SyncWorker: Type<Worker>;
+      }>('sync-worker.ts');
+      const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
+      const imports = [ServiceModule.forRoot({ ...options, isGlobal: true }), SyncWorkerModule];
+      const testing = await Test.createTestingModule({ imports }).compile();
+      const app = testing.createNestApplication(adapter(), { logger: false, rawBody: true });
+      await app.listen(0, '127.0.0.1');
+      const url = await app.getUrl();
+      const worker = app.get<Worker>(SyncWorker);
+      const { customer_id } = await app
+        .get(CustomersService)
+        .create<{ customer_id: string }>({ app_user_id: platform });
+      const logged = jest.spyOn(console, 'error').mockImplementation(() => undefined);
+
+      const event = { customer_id };
+      const forged = { 'service-signature': 'sha512=0' };
+      expect((await simulator.sendWebhook(`${url}/webhook`, event, forged)).status).toBe(401);
+      expect(worker.due.size).toBe(0);
+      // A delivery may be repeated.
+      for (let delivery = 1; delivery <= 2; delivery += 1)
+        expect((await simulator.sendWebhook(`${url}/webhook`, event)).status).toBe(200);
+      expect([...worker.due]).toEqual([customer_id]);
+
+      const path = `/customers/v1/${customer_id}/entities`;
+      simulator.fail({ path, times: 99, fault: { status: 429, headers: { 'retry-after': '3600' } } });
+      await worker.run();
+      expect([worker.due.size, worker.saved.size]).toEqual([1, 0]);
+      expect(logged.mock.calls[0]).toEqual([expect.stringMatching(/entities: HTTP 429/)]);
+      simulator.clearFaults();
+      simulator.fail({ path, times: 2, fault: { status: 503 } });
+      await worker.run();
+      expect([worker.due.size, worker.saved.size]).toEqual([0, 1]);
+      logged.mockRestore();
+
+      const ready = async () => (await fetch(`${url}/ready`, { headers: { connection: 'close' } })).status;
+      expect(await ready()).toBe(200);
+      await app.close();
     });
   });
 
