@@ -1,6 +1,6 @@
 import { Agent, type ClientRequest, type ClientRequestArgs, type IncomingMessage } from 'node:http';
 import { type RequestOptions } from 'node:https';
-import net, { type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
+import net, { isIP, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type Duplex } from 'node:stream';
 import { codedError } from '../../errors/coded-error.js';
 import { systemClock, type Clock } from '../../time/clock.js';
@@ -66,6 +66,7 @@ export class Connections extends Agent {
 
   /** node:http calls this for each request. */
   addRequest(request: ClientRequest, options: SentOptions): void {
+    options.servername ??= serverNameOf(request, options);
     this.#dropOverdue();
     if (!options.mayRepeat) this.#dropClosed(this.freeSockets[this.getName(options)]);
     if (this.#idleTimeoutMs === 0) request.shouldKeepAlive = false;
@@ -182,6 +183,13 @@ export class Connections extends Agent {
 /** The name of a place, by which connections and TLS sessions are kept. Node's own for https joins all PEMs on each call. */
 export function nameOf({ host, port, localAddress, family, servername }: RequestOptions): string {
   return `${host}:${port}:${localAddress ?? ''}:${family ?? ''}:${servername ?? ''}`;
+}
+
+/** As Node's agent does it later on, before it looks for a connection. */
+function serverNameOf(request: ClientRequest, { host }: RequestOptions): string {
+  const named = String(request.getHeader('host') ?? host);
+  const name = named.startsWith('[') ? named.slice(1, named.indexOf(']')) : named.split(':', 1)[0];
+  return isIP(name) ? '' : name;
 }
 
 /** For plain http, on loopback. */
