@@ -1,4 +1,4 @@
-import { type ServiceApiError } from '../errors/index.js';
+import { type ServiceApiError, ServiceRequestError } from '../errors/index.js';
 import { describePlaces } from './answer-places.js';
 
 /** A fault that a schema found: its path in the body. The message is not read, as it may show values. */
@@ -26,6 +26,15 @@ export type AnswerParser<T = unknown> =
   // By the intersection, the type is that of the schema if that is a function too (arktype).
   // eslint-disable-next-line @typescript-eslint/no-empty-object-type
   AnswerSchema<T> | ((body: unknown) => PromiseLike<T> | (T & ({} | null | undefined)));
+
+/** Undefined if the call brings none. Throws ServiceRequestError: what is no parser would fail after a change was done. */
+export function checkParser<T>(parse: AnswerParser<T> | null | undefined): AnswerParser<T> | undefined {
+  if (parse === undefined || parse === null) return undefined;
+  if (typeof parse === 'function' || '~standard' in Object(parse)) return parse;
+  const message =
+    "must be a function, or a Standard Schema with '~standard'; make a function of another schema: (body) => schema.parse(body)";
+  throw ServiceRequestError.ofCode('parse', message);
+}
 
 /**
  * Returns what the parser makes of a body. A parser's messages and errors may quote the body: only the places are used.

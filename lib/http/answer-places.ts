@@ -36,6 +36,8 @@ function toText(segment: unknown): string {
     typeof segment === 'object' && segment !== null ? (segment as { key?: unknown }).key : segment;
   if (typeof key === 'number') return Number.isInteger(key) && key >= 0 && key < 1e7 ? `[${key}]` : HIDDEN;
   if (typeof key !== 'string' || MANY_DIGITS.test(key.slice(0, 99))) return HIDDEN;
+  // yup has the places of a list as texts.
+  if (/^\d+$/.test(key)) return `[${key}]`;
   if (FIELD_NAME.test(key)) return `.${key}`;
   return QUOTED_NAME.test(key) ? `["${key}"]` : HIDDEN;
 }

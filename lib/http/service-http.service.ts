@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { RESOURCES, type ResourceName } from '../config/resources.js';
 import { type HttpSettings } from '../config/resolved-options.js';
 import { type AxiosInstance, type AxiosRequestConfig } from 'axios';
-import { parseAnswer } from './answer-parser.js';
+import { checkParser, parseAnswer } from './answer-parser.js';
 import { type HttpCallOptions, type HttpRequestOptions, type ParseOption } from './call-options.js';
 import { type ServiceResponse } from './service-adapter.js';
 
@@ -133,7 +133,7 @@ export class ServiceHttpService {
     options: HttpRequestConfig,
     resultOf?: (answer: ServiceResponse, data: unknown) => T,
   ): Promise<T> {
-    const { parse } = options;
+    const parse = checkParser(options.parse);
     // Axios would copy a schema.
     const request = (parse ? { ...options, parse: undefined } : options) as AxiosRequestConfig;
     const answer: ServiceResponse = await this.#axios.request(request);

@@ -602,6 +602,29 @@ describe('parse', () => {
     expect(await http.post('/a', {}, { parse })).toEqual(expected);
   });
 
+  it.each([
+    ['a schema of superstruct or TypeBox, without ~standard', { type: 'array' }],
+    ['a text', 'text'],
+    ['false', false],
+    ['0', 0],
+  ])('is refused before anything is sent if it is %s', async (_, parse) => {
+    const { http, arrived } = await start('{}');
+    for (const call of [
+      http.post('/a', {}, { parse: parse as never }),
+      http.response('/a', { parse: parse as never }),
+    ]) {
+      const error = await errorOf(call);
+      expect(error).toBeInstanceOf(ServiceRequestError);
+      expect(error).toMatchObject({
+        faults: [
+          { property: 'parse', message: expect.stringMatching(/^must be a function, or a Standard Schema/) },
+        ],
+      });
+    }
+    expect(arrived).toEqual([]);
+    expect(await http.get('/a', { parse: null as never })).toEqual({});
+  });
+
   const refusing = async (body: string, parse: AnswerParser): Promise<ServiceApiError> => {
     const { http, arrived } = await start(body);
     const error = (await errorOf(http.get('/a?q=private-value', { parse }))) as ServiceApiError;
@@ -729,6 +752,7 @@ describe('the places of issues', () => {
     ['a telephone number', ['+971501234567'], ': […]'],
     ['a day', ['2030-01-31'], ': […]'],
     ['a number that is no index', [{ key: 4_539_578_763_621_486 }, -1, 1.5, NaN], ': […][…][…][…]'],
+    ['places of a list as texts (yup)', ['items', '1', 'id'], ': items[1].id'],
     ['an empty key', ['a', ''], ': a[…]'],
     ['a line break and a terminal escape', ['a\r\nfake: log line', '\u001b[31m'], ': […][…]'],
     ['other letters', ['naïve', 'имя'], ': […][…]'],
