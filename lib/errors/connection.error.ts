@@ -16,10 +16,11 @@ export const CLIENT_CLOSED = 'the client is closed, or its application is shutti
 /** These stay as they are: another attempt would fail in the same way. */
 const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'protocol', 'redirect', 'too_large']);
 /**
- * A proxy that cannot be reached or answers 5xx may recover. Its 4xx would come back, a wrong password may lock the account,
- * and its certificate stays the same.
+ * A proxy that cannot be reached may recover. With 404 and 5xx, proxies say that they cannot look the name up or connect, which
+ * is tried again without a proxy too. Their other 4xx would come back, a wrong password may lock the account, and a certificate
+ * stays the same.
  */
-const PASSING_PROXY = /_(5\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/;
+const PASSING_PROXY = /_(404|5\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/;
 
 /** Whether a fault may be over later. */
 export function mayPass({ kind, reason = '' }: Pick<ServiceConnectionError, 'kind' | 'reason'>): boolean {

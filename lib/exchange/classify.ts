@@ -1,4 +1,5 @@
 import { type ConnectionErrorKind } from '../errors/index.js';
+import { CONNECT_TIMEOUT } from './exchange.types.js';
 
 export interface Classified {
   kind: ConnectionErrorKind;
@@ -47,6 +48,7 @@ const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
   EAI_FAIL: 'dns',
   ENODATA: 'dns',
   ETIMEDOUT: 'timeout',
+  [CONNECT_TIMEOUT]: 'timeout',
   ECONNRESET: 'reset',
   ECONNABORTED: 'reset',
   EPIPE: 'reset',
@@ -70,7 +72,9 @@ export function mayBeCertificate({ alert = 0 }: Pick<Classified, 'alert'>): bool
  * the server's certificate, from a list of its own.
  */
 export function classify(error: unknown): Classified {
-  const { code, message } = describe(error);
+  const { code: given, message } = describe(error);
+  // A silent proxy has as long as the whole connection, and it is chance which of the two timers is seen first.
+  const code = given === 'ERR_PROXY_TIMEOUT' ? CONNECT_TIMEOUT : given;
   // From Node 22.20 on, the code of some alerts has OpenSSL's slash in it: ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE.
   const reason = code === 'EPROTO' ? opensslCode(message) : code?.replaceAll('/', '_');
   const named = ALERTS[/_ALERT_([A-Z_]+)$/.exec(reason ?? '')?.[1] ?? ''];

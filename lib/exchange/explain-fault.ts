@@ -50,12 +50,18 @@ const TELL = `Check {address}. If it is right, tell the service's operator.`;
 const MAY_MISS_CERTIFICATE = /_ALERT_(HANDSHAKE_FAILURE|DECODE_ERROR|CERTIFICATE_REQUIRED)$/;
 const HANDSHAKE_FAILURE = /_ALERT_HANDSHAKE_FAILURE$/;
 const DOCTOR = ' npx nestjs-service doctor shows the certificates.';
-const OTHER_SERVER = `If it is right, something else answers in the service's place, for example a proxy that opens TLS, which has to leave {host} alone.{doctor}`;
+const OTHER_SERVER = `If it is right, something else answers in the service's place, for example {opener}, which has to leave {host} alone.{doctor}`;
+/** OpenSSL's codes for bytes that are no TLS. */
+const NO_TLS = /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|UNKNOWN_PROTOCOL/;
 const OF_PROXY =
   'Check host and port of {http.proxy}, and whether it is an http: or an https: proxy. If they are right, ask who runs the proxy whether it reaches {host}, port {port}.';
 /** A network that has a proxy often lets nothing else out. */
 const PAST_THE_PROXY =
   '{variable} is set, but ignored: to go through that proxy, set {http.proxy} to environment.';
+
+function isProxied({ http, url }: FaultPlace): boolean {
+  return http?.proxyFor?.(url.href) !== undefined;
+}
 
 /** For each kind, the first that fits counts; the last one always does. */
 const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
@@ -76,7 +82,7 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
       hint: 'If the limit is short, raise it: the `timeout` of the call, or {http.timeout}. Otherwise find out what held the process: too little CPU, or code that blocks the event loop.',
     },
     {
-      if: (fault, { http, url }) => isUnsent(fault) && http?.proxyFor?.(url.href) !== undefined,
+      if: (fault, place) => isUnsent(fault) && isProxied(place),
       what: 'no connection within {limit}{reason}: the proxy{proxy} opened no tunnel, or {host} did not answer behind it.',
       hint: OF_PROXY,
     },
@@ -96,6 +102,16 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
     },
   ],
   reset: [
+    {
+      if: (fault, place) => isUnsent(fault) && !fault.reusedSocket && isProxied(place),
+      what: 'the tunnel of the proxy{proxy} ended in the TLS handshake, before anything was sent{reason}. Either the proxy does not reach {host}, port {port} (Squid may open a tunnel before it connects), or it is a web server that answers CONNECT like any request, or the server ended the connection.',
+      hint: `${OF_PROXY} If it does, check {address}, and ask the service's operator whether {tls.certificate} is accepted.`,
+    },
+    {
+      if: (_, place) => isProxied(place),
+      what: 'the connection ended before the whole answer was there{reason}: by the server, or by the proxy{proxy}, which may end a tunnel over which nothing is sent for a while (Apache after 60 s).',
+      hint: 'If long calls end so, always after the same time, ask who runs the proxy in {http.proxy} to raise its idle limit.',
+    },
     {
       if: (fault, { url }) => isUnsent(fault) && !fault.reusedSocket && url.protocol === 'https:',
       what: 'the server ended the connection before anything was sent, without a reason{reason}. Likely a firewall or load balancer that does not let this machine or host name through; or a server that refuses the client certificate, or is not for TLS.',
@@ -157,7 +173,13 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
       hint: 'Check {tls.certificate} and {address}.',
     },
     {
-      reason: /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|UNKNOWN_PROTOCOL/,
+      reason: NO_TLS,
+      if: (_, place) => isProxied(place),
+      what: 'what comes out of the tunnel of the proxy{proxy} is not TLS{reason}. Either it is a page of the proxy, which does not reach {host}, port {port} (Squid may open a tunnel before it connects), or a server of plain HTTP listens there.',
+      hint: OF_PROXY,
+    },
+    {
+      reason: NO_TLS,
       what: 'the server answers with something that is not TLS, for example plain HTTP',
       hint: `Put the port of HTTPS into {address} (443 if none is named).`,
     },
@@ -184,7 +206,7 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
     {
       reason: /^(CERT_|CRL_|INVALID_|PATH_LENGTH|HOSTNAME_|ERROR_IN_CERT|UNSPECIFIED)/,
       what: "the server's certificate was refused{words}{shown}{reason}.",
-      hint: `Check {address}. A proxy that opens TLS may show such a certificate in the service's place: it has to leave {host} alone. Otherwise only the service's operator can replace the certificate: tell them.{doctor}`,
+      hint: `Check {address}. It may also be that of {opener}, which has to leave {host} alone. Otherwise only the service's operator can replace the certificate: tell them.{doctor}`,
     },
     { what: 'the TLS connection failed', hint: TELL },
   ],
@@ -195,9 +217,19 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
       hint: 'User and password are not at fault. Ask who runs the proxy for Basic, or for a way without a password; or run a helper such as cntlm on this machine, and put it into {http.proxy}.',
     },
     {
-      reason: /_TUNNEL_407$/,
+      reason: /_TUNNEL_40[17]$/,
       what: 'the proxy{proxy} refuses the user and password, or wants them',
       hint: 'Check {http.proxy}: http://user:password@host:port, with reserved characters percent-encoded.',
+    },
+    {
+      reason: /_TUNNEL_(400|405|501)$/,
+      what: 'what listens at{proxy} is not a proxy: it refuses CONNECT, as web servers do',
+      hint: 'Check host and port of {http.proxy}.',
+    },
+    {
+      reason: /_TUNNEL_(404|5\d\d)$/,
+      what: 'the proxy{proxy} cannot reach {host}, port {port}: it cannot look the name up, or gets no answer',
+      hint: `Check the host and port in {address}. If they are right, ask who runs the proxy in {http.proxy}.`,
     },
     {
       reason: /_TUNNEL_4/,
@@ -205,9 +237,9 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
       hint: `Ask who runs the proxy to allow {host}. Check {http.proxy} and {address}.`,
     },
     {
-      reason: /_TUNNEL_/,
-      what: 'the proxy{proxy} cannot reach {host}',
-      hint: `Check {address}. If it is right, ask who runs the proxy.`,
+      reason: /^ERR_PROXY_(CERT_|SELF_SIGNED|UNABLE_TO_|DEPTH_ZERO|TLS_CERT|INVALID_|UNSPECIFIED)/,
+      what: "the certificate of the proxy{proxy} was refused. It is verified against Node's public roots",
+      hint: `If an authority of your own signed it, name that authority's certificate in NODE_EXTRA_CA_CERTS. Check {http.proxy} too.`,
     },
     {
       what: 'the proxy{proxy} cannot be reached, or opens no tunnel to {host}',
@@ -282,6 +314,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
     {
       variable,
       proxy,
+      opener: proxy === undefined ? 'a proxy that opens TLS' : `the proxy${proxy}, if it opens TLS`,
       host: url.hostname.replace(/^\[|\]$/g, ''),
       port: url.port || (url.protocol === 'https:' ? '443' : '80'),
       tried: addresses?.length ? `; its addresses, tried one after the other: ${addresses.join(', ')}` : '',
@@ -302,7 +335,12 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
     },
     place,
   );
-  return { ...explained, message: `${where}: ${explained.message}` };
+  // A fault inside a tunnel may always be the proxy's.
+  const isNamed = proxy === undefined || kind === 'closed' || explained.message.includes(proxy);
+  return {
+    ...explained,
+    message: `${where}${isNamed ? '' : `, through the proxy${proxy}`}: ${explained.message}`,
+  };
 }
 
 /** Whether nothing of the service has answered. */

@@ -15,6 +15,7 @@ import { rawServer } from '../helpers/loopback.js';
 import { readDocument } from '../helpers/readme.js';
 import { modulesOfBlock, rejection, startModule } from '../helpers/start-module.js';
 import { startSimulator } from '../helpers/simulators.js';
+import { until } from '../helpers/until.js';
 
 const NAMES = ['https_proxy', 'http_proxy', 'all_proxy', 'no_proxy'].flatMap((name) => [
   name,
@@ -227,8 +228,8 @@ describe("http.proxy: 'environment'", () => {
     const { host } = new URL(silent.url);
     for (const call of [banks.list(), auth.getApiToken()]) {
       const error = (await rejection(call)) as ServiceConnectionError;
-      // The tunnel's limit and the call's are the same: on a busy machine either may be seen first.
-      expect(error.message).toMatch(new RegExp(`the proxy ${host} .*(no tunnel|did not open a tunnel)`));
+      expect(error.code).toBe('connection_timeout');
+      expect(error.message).toMatch(new RegExp(`the proxy ${host} opened no tunnel`));
       expect(error.message).not.toMatch(/firewall/);
       expect(error.hint).toMatch(
         /^Check host and port of http\.proxy \(SERVICE_HTTP_PROXY\), .*ask who runs the proxy whether it reaches 127\.0\.0\.1, port \d+\.$/,
@@ -237,6 +238,41 @@ describe("http.proxy: 'environment'", () => {
     }
     await module.close();
     await silent.close();
+  });
+
+  it('tries again if the proxy cannot look the name up (404, as Privoxy and the npm package proxy say it)', async () => {
+    let asked = 0;
+    const unknown = await rawServer((socket) =>
+      socket.once('data', () => {
+        asked += 1;
+        socket.end('HTTP/1.1 404 No such domain\r\nContent-Length: 0\r\n\r\n');
+      }),
+    );
+    const { module, banks } = await startModule({ ...options({ proxy: unknown.url }), ...mutual() });
+    expect(await rejection(banks.list())).toMatchObject({ code: 'connection_proxy', retryable: true });
+    expect(asked).toBe(3);
+    await module.close();
+    await unknown.close();
+  });
+
+  it('names the proxy if the tunnel ends during a call, as Apache ends an idle one after 60 s', async () => {
+    const ending = await startConnectProxy();
+    const { module, http } = await startModule({
+      ...options({ proxy: ending.url, retries: 0 }),
+      ...mutual(),
+    });
+    simulator.fail({ path: '/slow', fault: 'hang' });
+    const error = rejection(http.get('/slow'));
+    await until(() => simulator.requests.some(({ path }) => path === '/slow'));
+    await ending.stop();
+    expect(await error).toMatchObject({
+      code: 'connection_reset',
+      message: expect.stringMatching(
+        `by the server, or by the proxy ${new URL(ending.url).host}, which may end a tunnel over which nothing is sent`,
+      ),
+      hint: expect.stringMatching(/ask who runs the proxy in http\.proxy .* idle limit/),
+    });
+    await module.close();
   });
 
   describe('the doctor', () => {

@@ -5,6 +5,7 @@ import {
   type SimulatorModeOptions,
   type SimulatorOptions,
 } from 'nestjs-service/testing';
+import { type Socket } from 'node:net';
 import { createAuthority, issue, UNKNOWN_CRITICAL } from './certificates.js';
 import { deadPort, httpServer, rawServer } from './loopback.js';
 import { startSimulator } from './simulators.js';
@@ -59,10 +60,22 @@ async function bareServer(
   return `https://127.0.0.1:${server.port}`;
 }
 
-async function proxyAnswering(answer: string, { later }: SetupContext): Promise<string> {
-  const proxy = await rawServer((socket) =>
-    socket.once('data', () => socket.end(`HTTP/1.1 ${answer}\r\ncontent-length: 0\r\n\r\n`)),
-  );
+const proxyAnswering = (answer: string, context: SetupContext): Promise<string> =>
+  proxyServer((socket) => {
+    socket.once('data', () => socket.end(`HTTP/1.1 ${answer}\r\ncontent-length: 0\r\n\r\n`));
+  }, context);
+
+/** Opens each tunnel, and what is behind it gets the first bytes of the handshake. */
+const proxyWithTunnel = (inTunnel: (socket: Socket) => void, context: SetupContext): Promise<string> =>
+  proxyServer((socket) => {
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      socket.once('data', () => inTunnel(socket));
+    });
+  }, context);
+
+async function proxyServer(onSocket: (socket: Socket) => void, { later }: SetupContext): Promise<string> {
+  const proxy = await rawServer(onSocket);
   later(proxy.close);
   return proxy.url.replace('//', '//user:s3cret-of-the-proxy@');
 }
@@ -145,6 +158,51 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     cause: 'api.connection',
     words: /does not allow connections/,
     break: async (_, context) => ({ SERVICE_HTTP_PROXY: await proxyAnswering('403 No', context) }),
+  },
+  'a proxy that answers a wrong password with 401, as Tinyproxy does': {
+    cause: 'api.connection',
+    words: /the proxy 127\.0\.0\.1:\d+ refuses the user and password, or wants them \(ERR_PROXY_TUNNEL_401\)/,
+    break: async (_, context) => {
+      const answer = '401 Unauthorized\r\nWWW-Authenticate: Basic realm="Tinyproxy"';
+      return { SERVICE_HTTP_PROXY: await proxyAnswering(answer, context) };
+    },
+  },
+  'a proxy that cannot look the name up, as Privoxy says it': {
+    cause: 'api.connection',
+    words:
+      /the proxy 127\.0\.0\.1:\d+ cannot reach 127\.0\.0\.1, port \d+: it cannot look the name up, or gets no answer/,
+    break: async (_, context) => ({
+      SERVICE_HTTP_PROXY: await proxyAnswering('404 No such domain', context),
+    }),
+  },
+  'a web server in place of the proxy': {
+    cause: 'api.connection',
+    words: /what listens at 127\.0\.0\.1:\d+ is not a proxy: .*TUNNEL_405/,
+    break: async (_, context) => ({ SERVICE_HTTP_PROXY: await proxyAnswering('405 Not Allowed', context) }),
+  },
+  'a proxy whose tunnel ends in the handshake, as that of Squid to a port on which nothing listens': {
+    cause: 'api.connection',
+    words: /the tunnel of the proxy 127\.0\.0\.1:\d+ ended in the TLS handshake/,
+    break: async (_, context) => ({
+      SERVICE_HTTP_PROXY: await proxyWithTunnel((socket) => socket.end(), context),
+    }),
+  },
+  'a proxy with a page of its own in the tunnel, as Squid with peek and splice has it': {
+    cause: 'api.connection',
+    words: /what comes out of the tunnel of the proxy 127\.0\.0\.1:\d+ is not TLS/,
+    break: async (_, context) => ({
+      SERVICE_HTTP_PROXY: await proxyWithTunnel(
+        (socket) => socket.end('HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/html\r\n\r\n<html>'),
+        context,
+      ),
+    }),
+  },
+  'a proxy that does not answer': {
+    cause: 'api.connection',
+    words:
+      /no connection within .*: the proxy 127\.0\.0\.1:\d+ opened no tunnel, or 127\.0\.0\.1 did not answer/,
+    stepMs: 500,
+    break: async (_, context) => ({ SERVICE_HTTP_PROXY: await proxyServer(() => undefined, context) }),
   },
   'a port of plain HTTP': {
     cause: 'api.connection',

@@ -8,6 +8,7 @@ import {
   type TLSSocket,
 } from 'node:tls';
 import { classify, type Classified } from '../../exchange/classify.js';
+import { CONNECT_TIMEOUT } from '../../exchange/exchange.types.js';
 import { authorityOf, timeForEachAddress } from '../../tls/connections/connecting.js';
 import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { type Place } from './place.js';
@@ -59,7 +60,7 @@ function connectOnce(
   return new Promise((resolve) => {
     const facts: HandshakeFacts = { established: false, certificates: [] };
     const to: ConnectionOptions = proxy
-      ? { host, socket: new ProxyTunnel(proxy, authorityOf({ host, port }), timeoutMs) }
+      ? { host, socket: new ProxyTunnel(proxy, authorityOf({ host, port })) }
       : { host, port, ...timeForEachAddress(timeoutMs) };
     const socket = connect({
       ...to,
@@ -80,7 +81,7 @@ function connectOnce(
       resolve(facts);
     };
     let late: Pick<Classified, 'kind' | 'reason'> = { kind: 'dns', reason: 'no answer in time' };
-    if (proxy) late = { kind: 'proxy', reason: 'ERR_PROXY_TIMEOUT' };
+    if (proxy) late = { kind: 'timeout', reason: CONNECT_TIMEOUT };
     else if (isIP(host) > 0) late = { kind: 'timeout', reason: 'ETIMEDOUT' };
     const limit = setTimeout(() => end({ ...late, certificateRefused: false }), timeoutMs);
     socket.once('lookup', () => (late = { kind: 'timeout', reason: 'ETIMEDOUT' }));

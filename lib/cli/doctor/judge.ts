@@ -127,8 +127,8 @@ function refused(
   const isTls13 = version === 'TLSv1.3';
   const sent = { keyType, isTls13 };
   const { message, hint = '' } = certificateRefusedError(certificate, reason, place.describeOption, sent);
-  const unsure =
-    'The server asked for the client certificate and then ended the connection, which mostly means that it refused it (else: a firewall)';
+  const other = place.proxy ? `a firewall, or the proxy ${new URL(place.proxy.reveal()).host}` : 'a firewall';
+  const unsure = `The server asked for the client certificate and then ended the connection, which mostly means that it refused it (else: ${other})`;
   return failed(
     isSaid || !certificate || (isTls13 && isNeverSent(keyType)) ? message : message.replace(/^[^:]*/, unsure),
     hint,

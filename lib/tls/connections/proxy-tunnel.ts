@@ -137,12 +137,16 @@ function decode(text: string): string {
   }
 }
 
-/** A proxy may answer 407 and take other schemes than Basic alone (NTLM, Negotiate; RFC 9110, 11.7.1). */
+/**
+ * A proxy may answer 407 and take other schemes than Basic alone (NTLM, Negotiate; RFC 9110, 11.7.1). Tinyproxy answers 401
+ * to a wrong password.
+ */
 function refused({ statusCode, headers }: http.IncomingMessage): Error {
   const said = `The proxy answered CONNECT with status ${statusCode}`;
-  const schemes = headers['proxy-authenticate'];
-  if (statusCode === 407 && schemes && !/(^|,)\s*basic\b/i.test(schemes))
+  const isLogin = statusCode === 401 || statusCode === 407;
+  const schemes = headers[statusCode === 401 ? 'www-authenticate' : 'proxy-authenticate'];
+  if (isLogin && schemes && !/(^|,)\s*basic\b/i.test(schemes))
     return codedError(`${said}, and takes no Basic authentication.`, 'ERR_PROXY_AUTH_SCHEME');
-  const hint = statusCode === 407 ? ': check the user and password in http.proxy' : '';
+  const hint = isLogin ? ': check the user and password in http.proxy' : '';
   return codedError(`${said}${hint}.`, `ERR_PROXY_TUNNEL_${statusCode}`);
 }

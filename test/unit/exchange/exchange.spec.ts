@@ -401,6 +401,13 @@ describe('classify', () => {
     expect(classify(coded(code))).toEqual({ kind, reason: code, certificateRefused: false });
   });
 
+  it('a silent proxy is the time-out that it is, whichever timer is seen first', () => {
+    expect(classify(coded('ERR_PROXY_TIMEOUT'))).toMatchObject({
+      kind: 'timeout',
+      reason: 'ERR_CONNECT_TIMEOUT',
+    });
+  });
+
   // Node has only the system's word for what OpenSSL says when it writes.
   it.each([
     [

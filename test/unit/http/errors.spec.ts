@@ -14,6 +14,7 @@ import {
   ServiceRequestError,
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
+import { Secret } from '../../../lib/config/secret.js';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
 import { Call } from '../../../lib/http/call.js';
 import { answerOf, type ExceptionAnswer, toHttpException } from '../../../lib/http/exception-answer.js';
@@ -201,6 +202,7 @@ describe('a call without a whole answer', () => {
       method = 'GET',
       ...identity
     }: { method?: string; hasChain?: boolean; keyType?: string; lastIssuer?: string } = {},
+    options: Parameters<typeof clientOf>[0] = {},
   ): ServiceConnectionError => {
     const call = new Call(method, url, 1_000);
     const dates = { validFrom: new Date(), validTo: new Date(8e15) };
@@ -209,7 +211,7 @@ describe('a call without a whole answer', () => {
     return faultToError(
       new ExchangeFault(details),
       call,
-      clientOf({}, { identity }),
+      clientOf(options, { identity }),
     ) as ServiceConnectionError;
   };
 
@@ -267,6 +269,15 @@ describe('a call without a whole answer', () => {
     [late('sent'), /: the request was sent, but no answer began within the time limit\.$/, RAISE, LIMIT],
     [late('reading'), /: the answer began, but its rest did not arrive within/, RAISE, LIMIT],
     [proxy('ERR_PROXY_TUNNEL_407'), /refuses the user and password/, /^Check http\.proxy: /, PROXY],
+    [proxy('ERR_PROXY_TUNNEL_401'), /refuses the user and password/, /^Check http\.proxy: /, PROXY],
+    [proxy('ERR_PROXY_TUNNEL_400'), /is not a proxy/, /host and port of http\.proxy/, PROXY],
+    [proxy('ERR_PROXY_TUNNEL_404'), /cannot reach api\.example, port 443/, /urls\.baseUrl/, BASE],
+    [
+      proxy('ERR_PROXY_SELF_SIGNED_CERT_IN_CHAIN'),
+      /certificate of the proxy was refused/,
+      /NODE_EXTRA_CA_CERTS/,
+      PROXY,
+    ],
     [proxy('ERR_PROXY_TUNNEL_403'), /not allow connections to api\.example/, /who runs/, PROXY],
     [proxy('ERR_PROXY_TUNNEL_503'), /cannot reach api\.example/, /urls\.baseUrl/, BASE],
     [proxy('ERR_PROXY_AUTH_SCHEME'), /not supported \(NTLM, Negotiate\): only Basic is/, /cntlm/, PROXY],
@@ -280,6 +291,25 @@ describe('a call without a whole answer', () => {
     expect(error.hint ?? '').toMatch(hint);
     expect(error.options?.[0]).toBe(blamed);
     expect(JSON.stringify(error)).not.toContain('secret');
+  });
+
+  it.each([
+    reset('ECONNRESET'),
+    of('reset')('ECONNRESET'),
+    of('reset', 'reading')(),
+    tls('ERR_SSL_WRONG_VERSION_NUMBER'),
+    tls('SELF_SIGNED_CERT_IN_CHAIN'),
+    tls('CERT_HAS_EXPIRED'),
+    early('ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE'),
+    late('connecting', { reason: 'ERR_CONNECT_TIMEOUT' }),
+    late('sent'),
+    protocol('HPE_INVALID_CONSTANT'),
+  ])('inside a tunnel, %j names the proxy, without its password', (fault) => {
+    const proxyFor = () => new Secret('http://user:secret@proxy.example:3128');
+    const { message, hint = '' } = faulty(fault, {}, { http: { proxyFor } });
+    expect(message).toMatch(/proxy proxy\.example:3128/);
+    expect(message).toMatch(/^GET \/banks\/v1 at api\.example/);
+    expect(message + hint).not.toMatch(/secret|put the port of HTTPS/i);
   });
 
   it('names tls.chain alone as what an unknown issuer is verified against, where it is set', () => {

@@ -110,12 +110,25 @@ describe('the policy', () => {
     ['our certificate, later', failed(OURS_REFUSED), LASTING],
     ['a malformed answer', failed({ kind: 'protocol', phase: 'reading' }), LASTING],
     ['a body too large', failed({ kind: 'too_large', phase: 'reading' }), LASTING],
-    ...['TUNNEL_403', 'TUNNEL_407', 'CERT_HAS_EXPIRED', 'SELF_SIGNED_CERT_IN_CHAIN'].map(
-      (reason): [string, Outcome, Row] => [`proxy: ${reason}`, ofProxy(reason), PROVEN],
-    ),
-    ...['TUNNEL_502', 'TUNNEL_503', 'TIMEOUT', 'ECONNREFUSED', 'EHOSTUNREACH'].map(
-      (reason): [string, Outcome, Row] => [`proxy: ${reason}`, ofProxy(reason), UNDONE],
-    ),
+    ...[
+      'TUNNEL_400',
+      'TUNNEL_401',
+      'TUNNEL_403',
+      'TUNNEL_405',
+      'TUNNEL_407',
+      'CERT_HAS_EXPIRED',
+      'SELF_SIGNED_CERT_IN_CHAIN',
+    ].map((reason): [string, Outcome, Row] => [`proxy: ${reason}`, ofProxy(reason), PROVEN]),
+    ...[
+      'TUNNEL_404',
+      'TUNNEL_500',
+      'TUNNEL_502',
+      'TUNNEL_503',
+      'TUNNEL_504',
+      'TIMEOUT',
+      'ECONNREFUSED',
+      'EHOSTUNREACH',
+    ].map((reason): [string, Outcome, Row] => [`proxy: ${reason}`, ofProxy(reason), UNDONE]),
   ])('after %s', (_, outcome, { again, doubt, later }) => {
     const isAgain = (call: Call) =>
       outcome.fault ? isRetryableFault(call, outcome.fault) : isRetryableAnswer(call, outcome.response);

@@ -336,12 +336,14 @@ describe('A proxy that opens no tunnel', () => {
     ['Proxy-Authenticate: Negotiate\r\nProxy-Authenticate: Basic realm="proxy"', 'ERR_PROXY_TUNNEL_407'],
     ['Proxy-Authenticate: basic', 'ERR_PROXY_TUNNEL_407'],
     ['Date: today', 'ERR_PROXY_TUNNEL_407'],
-  ])('a 407 with %s is %s', async (header, code) => {
-    const refusing = await answering(`407 No\r\n${header}`);
+    ['WWW-Authenticate: Basic realm="Tinyproxy"', 'ERR_PROXY_TUNNEL_401'],
+    ['WWW-Authenticate: Negotiate', 'ERR_PROXY_AUTH_SCHEME'],
+  ])('a refused login with %s is %s', async (header, code) => {
+    const refusing = await answering(`${header.startsWith('WWW') ? 401 : 407} No\r\n${header}`);
     const agent = await agentThrough(refusing.url.replace('//', '//user:secret@'));
     const failing = await call(NOWHERE, agent).catch((error: Error) => error);
     expect(failing).toMatchObject({ code });
-    expect(/password/.test((failing as Error).message)).toBe(code === 'ERR_PROXY_TUNNEL_407');
+    expect(/password/.test((failing as Error).message)).toBe(code !== 'ERR_PROXY_AUTH_SCHEME');
   });
 
   it('is left: its connection is closed', async () => {
