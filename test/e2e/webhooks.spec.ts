@@ -150,7 +150,8 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
       expect.stringContaining('Create it with NestFactory.create(AppModule, { rawBody: true }).'),
     ]);
     // An outsider without a signature learns nothing, and writes nothing to the log.
-    expect((await fetch(url, { method: 'POST', headers: { connection: 'close' } })).status).toBe(401);
+    const headers = { 'content-type': 'application/json', connection: 'close' };
+    expect(await statusOf(fetch(url, { method: 'POST', headers, body: BODY }))).toBe(401);
     expect(linesOfGuard()).toHaveLength(1);
   });
 
