@@ -1,3 +1,4 @@
+import { parseJson } from './decode.js';
 import { type ExchangeResponse, type Outcome } from './exchange.types.js';
 
 const MAX_PAGE_BYTES = 4_096;
@@ -40,6 +41,18 @@ export const ASKS_TOO_LATE =
   'asks for the client certificate after the request, which Node does not answer over TLS 1.3';
 export const ASK_EARLIER =
   'Nothing is wrong with the certificate. Ask who runs the server at {address}: Apache asks so late if SSLVerifyClient is in a Location or Directory. It has to ask in the handshake (SSLVerifyClient for the whole virtual host).';
+
+/**
+ * Whether the answer of a sidecar may be its own, after the service refused its client certificate: Caddy answers 502 with an
+ * empty body, nginx 502, HAProxy 502 or 503 and Apache 500 or 502 with a page. What the service itself says is JSON.
+ */
+export function isOfSidecar({ status, body }: Pick<ExchangeResponse, 'status' | 'body'>): boolean {
+  return [500, 502, 503].includes(status) && parseJson(body.toString('utf8')) === undefined;
+}
+
+export const SIDECAR_FAILED = 'the sidecar on this machine got no answer from the service';
+export const OF_SIDECAR_CERTIFICATE =
+  'Look into the log of the sidecar at {address}. If it says that the service ended the connection or sent an alert, the service refused the client certificate of the sidecar: check that certificate, its key and its dates, and that it is of this application and this environment.';
 
 function beginning({ body }: Pick<ExchangeResponse, 'body'>): string {
   return body.subarray(0, MAX_PAGE_BYTES).toString('latin1');

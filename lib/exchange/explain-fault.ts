@@ -120,7 +120,7 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
     {
       if: (_, { url }) => url.protocol === 'http:',
       what: 'the connection ended before the whole answer was there{reason}. The address begins with http:, for a sidecar on this machine.',
-      hint: 'Look into the log of what listens at {address}. If that is no sidecar but the server itself, write https: there.',
+      hint: 'Look into the log of what listens at {address}: Apache and HAProxy end the connection so if the service refused the client certificate of the sidecar before. If that is no sidecar but the server itself, write https: there.',
     },
     { what: 'the connection ended before the whole answer was there' },
   ],

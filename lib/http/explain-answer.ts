@@ -5,8 +5,11 @@ import {
   ASKS_TOO_LATE,
   asksTooLate,
   certificateVerdict,
+  isOfSidecar,
   isPage,
+  OF_SIDECAR_CERTIFICATE,
   saysMissed,
+  SIDECAR_FAILED,
 } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 import { ofIssuer, whatToSend, whyNotSent } from '../tls/certificate-error.js';
@@ -23,6 +26,8 @@ interface Row {
   if: (answer: ExchangeResponse, pathname: string) => boolean;
   /** The app token and a bearer were sent. */
   both?: true;
+  /** What answers is a sidecar on this machine, or the service behind it. */
+  sidecar?: true;
   /** Follows the status in the message. */
   what?: string;
   hint: string;
@@ -45,12 +50,14 @@ export function explainAnswer(
 ): Explanation {
   const { authentication, addresses, describeOption } = options;
   const both = authentication === 'oauth' && Object.keys(credentials).length > 1;
-  const row = ROWS.find((each) => (!each.both || both) && each.if(response, url.pathname));
+  // `http:` is for loopback alone: what listens there does TLS.
+  const isSidecar = addresses.baseUrl.startsWith('http:');
+  const row = ROWS.find(
+    (each) => (!each.both || both) && (!each.sidecar || isSidecar) && each.if(response, url.pathname),
+  );
   const { certificate, keyType, lastIssuer } = identity;
   const inUse = certificate ? `in use is ${describeCertificate(certificate)}` : 'none is set';
   const appToken = authentication === 'mtls' ? `${APP_TOKEN} Also {certificate}` : APP_TOKEN;
-  // `http:` is for loopback alone: what listens there does TLS.
-  const isSidecar = addresses.baseUrl.startsWith('http:');
   const address = { option: addresses.baseOption, describeOption };
   if (certificate && !isSidecar && saysMissed(response))
     return explain(
@@ -118,6 +125,12 @@ const ROWS: readonly Row[] = [
     if: ({ status }) => status === 403,
     what: ': the service does not allow this call',
     hint: '{passOn}{credentials} If that is right, check in the developer portal what the application may do.',
+  },
+  {
+    if: isOfSidecar,
+    sidecar: true,
+    what: `: ${SIDECAR_FAILED}`,
+    hint: OF_SIDECAR_CERTIFICATE,
   },
   {
     if: isPage,

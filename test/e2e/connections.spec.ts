@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import {
   LinkSdkService,
   ServiceApiError,
+  type ServiceError,
   type ServiceHttpOptions,
   type ServiceModuleOptions,
 } from 'nestjs-service';
@@ -240,6 +241,9 @@ describe('docs/certificates.md: a sidecar has the key', () => {
   let sidecar: string;
   let withoutCertificate: string;
   let tokenSidecar: string;
+  /** Shows no certificate to a service that refuses it in the handshake, with an alert. */
+  let refused: string;
+  let strict: ServiceSimulator;
 
   beforeAll(async () => {
     simulator = await startSimulator({
@@ -247,16 +251,22 @@ describe('docs/certificates.md: a sidecar has the key', () => {
       clientCertificateRefusal: 'http-400',
       certificateBoundTokens: true,
     });
+    strict = await startSimulator({ requireClientCertificate: true });
     if (nginxIt !== it) return;
     const nginxPath = requirePeer(program);
     folder = await mkdtemp(join(tmpdir(), 'sidecar-'));
     const { certificate, privateKey } = simulator.application;
-    const files = { 'tls.crt': certificate, 'tls.key': privateKey, 'chain.pem': simulator.chain };
+    const files = {
+      'tls.crt': certificate,
+      'tls.key': privateKey,
+      'chain.pem': simulator.chain,
+      'strict.pem': strict.chain,
+    };
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
     const { fences } = await readDocument('docs/certificates.md');
     const recipe = fences.find(({ language }) => language === 'nginx')?.text ?? '';
     expect(fences.some(({ text }) => /^SERVICE_BASE_URL=http:\/\/127\.0\.0\.1:8080$/m.test(text))).toBe(true);
-    const ports = await Promise.all([freePort(), freePort(), freePort()]);
+    const ports = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
     const { baseUrl, authUrl } = simulator.urls;
     const serversOf = (index: number, target: string): string =>
       recipe
@@ -265,15 +275,21 @@ describe('docs/certificates.md: a sidecar has the key', () => {
         .replaceAll(/\/run\/secrets\/[\w-]+\//g, `${folder}/`)
         .replace('127.0.0.1:8080', `127.0.0.1:${ports[index]}`)
         .replaceAll(/\bservice\b(?=[ ;]|$)/gm, `service-${index}`);
-    const bare = serversOf(1, baseUrl).replaceAll(/proxy_ssl_certificate.*;/g, '');
-    const servers = [serversOf(0, baseUrl), bare, serversOf(2, authUrl)].join('\n');
+    const bare = (server: string): string => server.replaceAll(/proxy_ssl_certificate.*;/g, '');
+    const refusing = bare(serversOf(3, strict.urls.baseUrl)).replace('chain.pem', 'strict.pem');
+    const servers = [
+      serversOf(0, baseUrl),
+      bare(serversOf(1, baseUrl)),
+      serversOf(2, authUrl),
+      refusing,
+    ].join('\n');
     nginx = await startNginx(nginxPath, servers);
-    [sidecar, withoutCertificate, tokenSidecar] = ports.map((port) => `http://127.0.0.1:${port}`);
+    [sidecar, withoutCertificate, tokenSidecar, refused] = ports.map((port) => `http://127.0.0.1:${port}`);
   });
   afterAll(async () => {
     await nginx?.stop();
     if (folder) await rm(folder, { recursive: true });
-    await simulator.stop();
+    await Promise.all([simulator.stop(), strict.stop()]);
   });
 
   const options = (baseUrl: string, more: ServiceModuleOptions = {}): ServiceModuleOptions => ({
@@ -319,6 +335,29 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     expect(error.hint).toContain('check what the sidecar at urls.baseUrl (SERVICE_BASE_URL) shows');
     await module.close();
   });
+
+  nginxIt(
+    'names its certificate if the service refuses it with an alert, which nginx answers with a 502',
+    async () => {
+      const { clientId, clientSecret } = simulator;
+      const { module, banks, auth } = await startModule({
+        ...options(refused, { urls: { authUrl: refused }, oauth: { clientId, clientSecret } }),
+      });
+      for (const [call, option] of [
+        [banks.list(), 'urls.baseUrl'],
+        [auth.getApiToken({ once: true }), 'urls.authUrl'],
+      ] as const) {
+        const error = (await rejection(call)) as ServiceError;
+        expect(error).toMatchObject({ status: 502, retryable: true });
+        expect(error.message).toMatch(/the sidecar on this machine got no answer from the service/);
+        expect(error.hint).toMatch(
+          /^Look into the log of the sidecar .*refused the client certificate of the sidecar/,
+        );
+        expect(error.options).toEqual([option]);
+      }
+      await module.close();
+    },
+  );
 
   nginxIt('has it bind tokens too', async () => {
     const { clientId, clientSecret } = simulator;

@@ -2,7 +2,13 @@ import { type Agent } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { type ServiceTokenError } from '../../errors/index.js';
-import { asksTooLate, certificateRefusal, isPage, saysMissed } from '../../exchange/certificate-refusal.js';
+import {
+  asksTooLate,
+  certificateRefusal,
+  isOfSidecar,
+  isPage,
+  saysMissed,
+} from '../../exchange/certificate-refusal.js';
 import { type Exchange, type ExchangeResponse, isSuccess, outcomeOf } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
@@ -214,6 +220,7 @@ export class TokenEndpoint implements TokenSource {
       json,
       isPage: page,
       asksTooLate: asksTooLate(response),
+      isOfSidecar: place.url.protocol === 'http:' && isOfSidecar(response),
       scope,
       retryAfter,
       secrets,

@@ -10,7 +10,12 @@ import {
   ServiceTokenError,
   type TokenErrorCode,
 } from '../../errors/index.js';
-import { ASK_EARLIER, ASKS_TOO_LATE } from '../../exchange/certificate-refusal.js';
+import {
+  ASK_EARLIER,
+  ASKS_TOO_LATE,
+  OF_SIDECAR_CERTIFICATE,
+  SIDECAR_FAILED,
+} from '../../exchange/certificate-refusal.js';
 import { type ExplainedFault, explainFault, type FaultPlace } from '../../exchange/explain-fault.js';
 import { isJsonObject } from '../../exchange/decode.js';
 import { API_SCOPE } from '../scope.js';
@@ -75,6 +80,8 @@ interface RefusedAnswer {
   isPage?: boolean;
   /** The page is Apache's, which asks for the client certificate after the request. */
   asksTooLate?: boolean;
+  /** A sidecar on this machine answered in the place of the endpoint. */
+  isOfSidecar?: boolean;
   scope: string;
   /** Seconds, from the Retry-After. */
   retryAfter?: number;
@@ -117,10 +124,11 @@ export function isVerdict(error: unknown): error is ServiceTokenError {
 }
 
 function judge(
-  { status, isPage, asksTooLate, scope }: RefusedAnswer,
+  { status, isPage, asksTooLate, isOfSidecar, scope }: RefusedAnswer,
   error: string | undefined,
 ): [TokenErrorCode, Row] {
   if (asksTooLate) return ['token_unavailable', TOO_LATE];
+  if (isOfSidecar) return ['token_unavailable', OF_SIDECAR];
   if (VERDICTS.has(error)) return ['token_refused', CREDENTIALS];
   if (status === 429) return ['token_rate_limited', RATE_LIMITED];
   if (isPage && status < 300) return ['invalid_token_response', NOT_OAUTH];
@@ -143,6 +151,10 @@ const NOT_OAUTH: Row = {
 const TOO_LATE: Row = {
   message: `What stands before the token endpoint ${ASKS_TOO_LATE} ({said}).`,
   hint: ASK_EARLIER,
+};
+const OF_SIDECAR: Row = {
+  message: `No answer of the token endpoint: ${SIDECAR_FAILED} ({said}).`,
+  hint: OF_SIDECAR_CERTIFICATE,
 };
 const RATE_LIMITED: Row = {
   message: 'The token endpoint was asked too often ({said}).',

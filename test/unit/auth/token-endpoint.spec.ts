@@ -299,7 +299,11 @@ describe('an answer without a token', () => {
     [403, error('Forbidden'), { code: 'token_unavailable' }, /before it \(HTTP 403, Forbidden\)/],
     [403, PAGE, { code: 'token_unavailable' }, SWAPPED],
     [404, PAGE, { code: 'token_unavailable' }, /\(HTML, HTTP 404\)/],
-    [500, {}, { code: 'token_unavailable' }, /out of order.* Nothing here to correct/],
+    [500, { body: {} }, { code: 'token_unavailable' }, /out of order.* Nothing here to correct/],
+    // The address is one of loopback: what answers is a sidecar.
+    [500, {}, { code: 'token_unavailable' }, /sidecar on this machine .* client certificate of the sidecar/],
+    [502, PAGE, { code: 'token_unavailable' }, /sidecar on this machine .* \(HTML, HTTP 502\)/],
+    [504, {}, { code: 'token_unavailable' }, /out of order/],
     [503, { body: 'oops', ...retryAfter('9') }, { code: 'token_unavailable', retryAfter: 9 }, /HTTP 503/],
     [599, {}, { code: 'token_unavailable' }, /out of order/],
     [408, {}, { code: 'token_unavailable' }, /out of order/],

@@ -116,6 +116,26 @@ describe('an answer that is no success', () => {
     expect(JSON.stringify(said)).not.toContain('tls.');
   });
 
+  it.each([
+    ['Caddy', 502, ''],
+    ['nginx', 502, '<html><h1>502 Bad Gateway</h1></html>'],
+    ['HAProxy', 503, '<html><body><h1>503 Service Unavailable</h1></body></html>'],
+    ['Apache', 500, '<html><h1>Internal Server Error</h1></html>'],
+  ])(
+    'over a sidecar that the service refuses, as %s says it (%i): names its certificate',
+    (_, status, body) => {
+      const addresses = { baseUrl: 'http://127.0.0.1:1' };
+      expect(explained(status, body, { addresses })).toMatchObject({
+        message: ': the sidecar on this machine got no answer from the service',
+        hint: expect.stringMatching(/log of the sidecar at urls\.baseUrl.*client certificate of the sidecar/),
+        options: ['urls.baseUrl'],
+      });
+      expect(explained(status, body).message).not.toMatch(/sidecar/);
+      // What the service itself says.
+      expect(explained(status, '{"status":500}', { addresses }).message).toMatch(/busy or out of order/);
+    },
+  );
+
   it('names the cause of a page of Apache that asks for the certificate after the request', () => {
     const said = explained(403, TOO_LATE);
     expect(said.message).toMatch(/asks for the client certificate after the request/);
