@@ -1,6 +1,6 @@
 import { MAX_ENTRY_LENGTH } from '../config/token-cache.options.js';
 
-/** A client of node-redis (`redis` 4 to 6, `@redis/client`): of one server, a cluster, Sentinel, or a pool. */
+/** A client of node-redis (`redis` 4 to 6, or `@redis/client`), for one server, a cluster, Sentinel or a pool. */
 export interface NodeRedisClient {
   getRange(key: string, start: number, end: number): Promise<unknown>;
   set(key: string, value: string, options: { PX: number; NX?: true }): Promise<unknown>;
@@ -8,7 +8,7 @@ export interface NodeRedisClient {
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
 }
 
-/** A client of ioredis (5 and 6): `Redis`, with Sentinel too, or `Cluster`. */
+/** A client of ioredis 5 or 6: `Redis` (also with Sentinel) or `Cluster`. */
 export interface IoredisClient {
   getrange(key: string, start: number, end: number): Promise<unknown>;
   set(key: string, value: string, millisecondsToken: 'PX', milliseconds: number): Promise<unknown>;
@@ -18,27 +18,29 @@ export interface IoredisClient {
   defineCommand(name: string, definition: { lua: string; numberOfKeys?: number }): void;
 }
 
-/** Compares and deletes in one step. */
+/** Compares and deletes atomically, so that nobody deletes a lock or token that another process has replaced meanwhile. */
 const DELETE_IF = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`;
 
-/** The commands of Redis that a token store needs, each of one key: a cluster has no two of them to keep together. */
-export type RedisCommands = ReturnType<typeof commandsOf>;
+/** The Redis commands of a token store. Each uses a single key, because a cluster may keep two keys on two nodes. */
+export type RedisCommands = ReturnType<typeof adaptClient>;
 
-export function commandsOf(client: NodeRedisClient | IoredisClient) {
-  // One character more than an entry has: somebody may have put 100 MB there.
+/** Gives both client libraries the same methods. */
+export function adaptClient(client: NodeRedisClient | IoredisClient) {
+  // The key may hold something else, for example a value of 100 MB. So at most one character more than the longest valid
+  // entry is read, which is enough to recognise a value that is too long.
   const range = [0, MAX_ENTRY_LENGTH] as const;
   if (isIoredis(client)) {
     return {
-      get: (key: string) => entryOf(client.getrange(key, ...range)),
+      get: (key: string) => readEntry(client.getrange(key, ...range)),
       set: (key: string, value: string, ttlMs: number) => client.set(key, value, 'PX', ttlMs),
-      /** Null if the key was there. */
+      /** Resolves to null if the key exists. */
       setIfAbsent: (key: string, value: string, ttlMs: number) => client.set(key, value, 'PX', ttlMs, 'NX'),
       delete: (key: string) => client.del(key),
       deleteIf: (key: string, value: string) => client.eval(DELETE_IF, 1, key, value),
     };
   }
   return {
-    get: (key: string) => entryOf(client.getRange(key, ...range)),
+    get: (key: string) => readEntry(client.getRange(key, ...range)),
     set: (key: string, value: string, ttlMs: number) => client.set(key, value, { PX: ttlMs }),
     setIfAbsent: (key: string, value: string, ttlMs: number) =>
       client.set(key, value, { PX: ttlMs, NX: true }),
@@ -47,7 +49,7 @@ export function commandsOf(client: NodeRedisClient | IoredisClient) {
   };
 }
 
-/** Whether it has the methods of one of the two. */
+/** Whether the value has the methods of one of the two client libraries. */
 export function isRedisClient(value: unknown): value is NodeRedisClient | IoredisClient {
   if (typeof value !== 'object' || value === null) return false;
   const client = value as Record<string, unknown>;
@@ -55,13 +57,16 @@ export function isRedisClient(value: unknown): value is NodeRedisClient | Ioredi
   return methods.every((method) => typeof client[method] === 'function');
 }
 
-/** Only ioredis defines commands on a client. */
+/** Only clients of ioredis have `defineCommand`. */
 function isIoredis(client: NodeRedisClient | IoredisClient): client is IoredisClient {
   return 'defineCommand' in Object(client);
 }
 
-/** Somebody else's list or hash under this key is no entry; the next token replaces it. A range of nothing is empty. */
-async function entryOf(reply: Promise<unknown>): Promise<string | undefined> {
+/**
+ * Resolves to undefined if there is no usable entry: GETRANGE of a missing key replies with an empty string, and another
+ * application may have a list or hash under this key, which the next token then replaces.
+ */
+async function readEntry(reply: Promise<unknown>): Promise<string | undefined> {
   const value = await reply.catch((error: unknown) => {
     if (!(error instanceof Error && error.message.startsWith('WRONGTYPE'))) throw error;
   });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type TokenStore } from '../config/token-cache.options.js';
 import {
-  commandsOf,
+  adaptClient,
   isRedisClient,
   type IoredisClient,
   type NodeRedisClient,
@@ -11,20 +11,20 @@ import {
 const KEY_PREFIX = 'nestjs-service:';
 const MAX_TIMEOUT_MS = 10_000;
 
-/** What a {@link RedisTokenStore} is made of. */
+/** The options of a {@link RedisTokenStore}. */
 export interface RedisTokenStoreOptions {
   /**
-   * A client of yours, of node-redis or ioredis, also for a cluster or Sentinel. You connect and close it; nothing about it
-   * is changed.
+   * Your client of node-redis or ioredis, also for a cluster or Sentinel. You connect and close it. The store does not
+   * change its settings.
    */
   client: NodeRedisClient | IoredisClient;
-  /** Before each key. Default `nestjs-service:`. */
+  /** The prefix of each key. Default: `nestjs-service:`. */
   keyPrefix?: string | undefined;
-  /** Milliseconds for one call of Redis. Default 250, at most 10,000. */
+  /** Milliseconds that one Redis command may take. Default: 250. At most 10,000. */
   timeout?: number | undefined;
 }
 
-/** Tokens shared through Redis, for the option `tokenStore`. One store can serve several modules. */
+/** Shares tokens between processes through Redis. Pass it as the option `tokenStore`; several modules can share one store. */
 export class RedisTokenStore implements TokenStore {
   readonly timeout: number | undefined;
   readonly #keyPrefix: string;
@@ -34,11 +34,11 @@ export class RedisTokenStore implements TokenStore {
   constructor({ client, keyPrefix = KEY_PREFIX, timeout }: RedisTokenStoreOptions) {
     this.timeout = timeout;
     this.#client = client;
-    this.#redis = commandsOf(client);
+    this.#redis = adaptClient(client);
     this.#keyPrefix = keyPrefix;
   }
 
-  /** @returns what is wrong with the options */
+  /** @returns a message for each invalid option */
   check(): string[] {
     const faults: string[] = [];
     const { timeout } = this;
@@ -71,7 +71,7 @@ export class RedisTokenStore implements TokenStore {
   }
 }
 
-/** Redis takes whole milliseconds from 1 on. */
+/** Redis refuses fractions of a millisecond, and a lifetime of 0. */
 function wholeMs(ms: number): number {
   return Math.max(1, Math.floor(ms));
 }

@@ -1,27 +1,28 @@
-export interface Manager {
+export interface PackageManager {
   name: string;
-  /** Installs a package. */
+  /** The command that installs a package. */
   add: string;
 }
 
-const LOCKS: Readonly<Record<string, Manager>> = {
+const BY_LOCK_FILE: Readonly<Record<string, PackageManager>> = {
   'yarn.lock': { name: 'yarn', add: 'yarn add' },
   'pnpm-lock.yaml': { name: 'pnpm', add: 'pnpm add' },
   'bun.lock': { name: 'bun', add: 'bun add' },
   'bun.lockb': { name: 'bun', add: 'bun add' },
 };
 
-/** The package manager of a project, by its lock file. */
-export function lockedManager(exists: (file: string) => boolean): Manager {
-  const lock = Object.keys(LOCKS).find(exists);
-  return lock === undefined ? { name: 'npm', add: 'npm i' } : LOCKS[lock];
+/** Detects the package manager of a project by its lock file. Default: npm. */
+export function detectPackageManager(exists: (file: string) => boolean): PackageManager {
+  const lock = Object.keys(BY_LOCK_FILE).find(exists);
+  return lock === undefined ? { name: 'npm', add: 'npm i' } : BY_LOCK_FILE[lock];
 }
 
 /**
- * package.json with the peers that it does not name yet, in the versions that fit the NestJS that is installed.
+ * Adds the missing peer dependencies to package.json, in the versions that fit the installed NestJS.
  *
- * @param core package.json of @nestjs/core
- * @returns undefined if the version is not known
+ * @param text package.json of the application
+ * @param core package.json of the installed @nestjs/core
+ * @returns the new package.json; undefined if NestJS is not installed, so that its version is unknown
  */
 export function addPeers(text: string, core: string | undefined): string | undefined {
   if (core === undefined) return undefined;
@@ -32,7 +33,7 @@ export function addPeers(text: string, core: string | undefined): string | undef
     axios: '^1.18.0',
     'class-validator': isLatest ? '^0.15.0' : '^0.14.0',
   };
-  // Editors of Windows begin a file with a byte order mark.
+  // Editors on Windows may begin a file with a byte order mark, which JSON.parse() refuses.
   const manifest = JSON.parse(text.replace(/^\uFEFF/, '')) as Record<string, object | undefined>;
   const { dependencies, devDependencies } = manifest;
   const named = { ...devDependencies, ...dependencies };

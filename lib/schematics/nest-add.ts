@@ -3,9 +3,9 @@ import { createRequire } from 'node:module';
 import { join, posix } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { GUIDES } from '../version.js';
-import { addPeers, lockedManager, type Manager } from './manifest.js';
+import { addPeers, detectPackageManager, type PackageManager } from './manifest.js';
 
-/** What this needs of the Tree of @angular-devkit/schematics. */
+/** The part of `Tree` of @angular-devkit/schematics that is used: the application's files. */
 export interface HostFiles {
   exists(path: string): boolean;
   read(path: string): Buffer | null;
@@ -13,13 +13,13 @@ export interface HostFiles {
   overwrite(path: string, content: string): void;
 }
 
-/** What this needs of its SchematicContext. */
-export interface Context {
+/** The part of its `SchematicContext` that is used. */
+export interface SchematicContext {
   logger: { info(text: string): void };
   addTask(task: { toConfiguration(): { name: string; options: object } }): unknown;
 }
 
-/** The part of @nestjs/schematics that `nest generate` inserts modules with. */
+/** The part of @nestjs/schematics with which `nest generate` inserts a module into `imports`. */
 interface NestSchematics {
   ModuleMetadataDeclarator: new () => {
     declare(content: string, options: { metadata: string; symbol: string }): string;
@@ -39,7 +39,7 @@ SERVICE_APP_TOKEN_HEADER=
 SERVICE_HTTP_CORRELATION_ID_HEADER=
 `;
 
-// No ValidationPipe: with `whitelist` it would empty the bodies of the routes that an application has already.
+// No ValidationPipe here: with `whitelist` it would strip the bodies of routes that the application already has.
 const MAIN_LINES = `    import { ServiceExceptionFilter } from 'nestjs-service';
 
     app.enableShutdownHooks();
@@ -52,18 +52,19 @@ const TEST_LINES = `    import { stubService } from 'nestjs-service/testing';
     const moduleFixture: TestingModule = await builder.compile();`;
 
 /**
- * `nest add nestjs-service`: adds the peers, the module and .env.example, where they are missing, and prints the lines for
- * main.ts and for the test of the whole application.
+ * `nest add nestjs-service`: adds the peer dependencies, ServiceModule and .env.example if they are missing. For main.ts
+ * and the end-to-end test it prints the lines to add, because an application may have changed these files in any way.
  *
- * @param options.sourceRoot the folder of main.ts; `src` by default
+ * @param options.sourceRoot the folder of main.ts. Default: `src`
  */
 export function nestAdd({ sourceRoot = 'src' }: { sourceRoot?: string } = {}) {
-  return async (files: HostFiles, context: Context): Promise<void> => {
+  return async (files: HostFiles, context: SchematicContext): Promise<void> => {
     const write = (path: string, text: string): void =>
       files.exists(path) ? files.overwrite(path, text) : files.create(path, text);
-    const print = (path: string, lines: string): void => context.logger.info(`Add to ${path}:\n\n${lines}\n`);
+    const printLines = (path: string, lines: string): void =>
+      context.logger.info(`Add to ${path}:\n\n${lines}\n`);
 
-    const manager = lockedManager((file) => files.exists(file));
+    const manager = detectPackageManager((file) => files.exists(file));
     const manifest = read(files, 'package.json') ?? '{}';
     const peers = addPeers(manifest, read(files, 'node_modules/@nestjs/core/package.json'));
     if (peers === undefined) {
@@ -78,19 +79,19 @@ export function nestAdd({ sourceRoot = 'src' }: { sourceRoot?: string } = {}) {
 
     const main = posix.join(sourceRoot, 'main.ts');
     const mainText = read(files, main) ?? '';
-    const root = `${posix.join(sourceRoot, rootModuleOf(mainText) ?? 'app.module')}.ts`;
+    const root = `${posix.join(sourceRoot, findRootModule(mainText) ?? 'app.module')}.ts`;
     const rootText = read(files, root) ?? '';
     if (!/\bServiceModule\b/.test(rootText)) {
-      // A second ConfigModule would read .env past the settings of the first.
+      // A second ConfigModule would read .env with default settings, and so ignore those of the first one.
       const hasConfig = /\bConfigModule\b/.test(rootText) || manifest.includes('"@nestjs/config"');
       const [imports, modules] = moduleLines(hasConfig);
-      const text = await insert(rootText, modules);
-      if (text === rootText) print(root, `    ${imports.join('\n    ')}\n\n    imports: [${modules}],`);
+      const text = await insertModules(rootText, modules);
+      if (text === rootText) printLines(root, `    ${imports.join('\n    ')}\n\n    imports: [${modules}],`);
       else write(root, addImports(text, imports));
     }
-    if (!mainText.includes('ServiceExceptionFilter')) print(main, MAIN_LINES);
+    if (!mainText.includes('ServiceExceptionFilter')) printLines(main, MAIN_LINES);
     const test = posix.join(posix.dirname(sourceRoot), 'test/app.e2e-spec.ts');
-    if (read(files, test)?.includes('stubService') === false) print(test, TEST_LINES);
+    if (read(files, test)?.includes('stubService') === false) printLines(test, TEST_LINES);
     context.logger.info(
       `Next, with an account: fill in .env (see .env.example), then npx nestjs-service doctor
 Without an account: ${manager.add} -D @peculiar/x509, then npx nestjs-service simulator
@@ -99,14 +100,17 @@ Step by step: ${GUIDES}/getting-started.md`,
   };
 }
 
-/** Where main.ts has its root module from, without the ending; undefined if that is no file beside it. */
-function rootModuleOf(main: string): string | undefined {
+/**
+ * Finds the path, without the extension, from which main.ts imports the module that it passes to NestFactory. Undefined if
+ * the module is not imported from a relative path.
+ */
+function findRootModule(main: string): string | undefined {
   const name = /\bNestFactory\.create\w*(?:<\w+>)?\(\s*(\w+)/.exec(main)?.[1];
   const imported = new RegExp(String.raw`^import \{[^}]*\b${name}\b[^}]*\} from ['"](\.[^'"\n]+)['"]`, 'm');
   return imported.exec(main)?.[1]?.replace(/\.[jt]s$/, '');
 }
 
-/** Global, so that the application's other modules need no import, and no second client. */
+/** The module is global, so that the application's other modules can inject the services without importing it again. */
 function moduleLines(hasConfig: boolean): [imports: string[], modules: string] {
   const service = "import { ServiceModule } from 'nestjs-service';";
   const module = 'ServiceModule.forRoot({ isGlobal: true })';
@@ -114,8 +118,8 @@ function moduleLines(hasConfig: boolean): [imports: string[], modules: string] {
   return [["import { ConfigModule } from '@nestjs/config';", service], `ConfigModule.forRoot(), ${module}`];
 }
 
-/** The root module with the modules at the end of its imports; unchanged if they cannot be inserted. */
-async function insert(text: string, symbol: string): Promise<string> {
+/** Inserts the modules at the end of the root module's `imports`. Returns the text unchanged if that is not possible. */
+async function insertModules(text: string, symbol: string): Promise<string> {
   const { resolve } = createRequire(join(process.cwd(), 'package.json'));
   try {
     const path = pathToFileURL(resolve('@nestjs/schematics')).href;
@@ -126,7 +130,7 @@ async function insert(text: string, symbol: string): Promise<string> {
   }
 }
 
-/** After the last import, in its style. */
+/** Adds import lines after the last import, with the same quotes, semicolons and line ends. */
 function addImports(text: string, lines: readonly string[]): string {
   const last = [...text.matchAll(/^import\s[^;]*?['"][^'"\n]+['"];?/gm)].at(-1);
   const [style = ';', end = 0] = last ? [last[0], last.index + last[0].length] : [];
@@ -137,14 +141,17 @@ function addImports(text: string, lines: readonly string[]): string {
   return last ? [text.slice(0, end), ...added].join(eol) + text.slice(end) : [...added, text].join(eol);
 }
 
-function installWith({ name }: Manager, context: Context): void {
+function installWith({ name }: PackageManager, context: SchematicContext): void {
   const options = { command: 'install', quiet: true, hideOutput: true, packageManager: name };
   context.addTask({ toConfiguration: () => ({ name: 'node-package', options }) });
 }
 
-/** Written again, a file that is not UTF-8 would lose characters. Nothing is changed after an error. */
+/** Refuses a file that is not UTF-8, because it would lose characters when it is written back. */
 function read(files: HostFiles, path: string): string | undefined {
   const bytes = files.read(path);
-  if (bytes && !isUtf8(bytes)) throw new Error(`${path} is not UTF-8. Save it as that, and try again.`);
+  if (bytes && !isUtf8(bytes))
+    throw new Error(
+      `${path} is not UTF-8, so nothing was changed. Save it as UTF-8, and run the command again.`,
+    );
   return bytes?.toString('utf8');
 }

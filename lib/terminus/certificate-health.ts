@@ -1,16 +1,16 @@
 import { type IdentityStatus } from '../tls/client-identity.js';
 
-/** Why the certificates that are sent are not good enough; undefined if they are. */
+/** Says why the health check fails because of the client certificate or its chain; undefined if it does not. */
 export function certificateFault(
   { healthy, daysLeft = Infinity }: IdentityStatus,
   minDays: number,
 ): string | undefined {
-  if (!healthy) return 'The client certificate, or one that is sent with it, has expired.';
+  if (!healthy) return 'The client certificate, or a chain certificate that is sent with it, has expired.';
   if (daysLeft >= minDays) return undefined;
-  return `The client certificate, or one that is sent with it, expires in ${daysLeft} days, and there should be ${minDays} left.`;
+  return `The client certificate, or a chain certificate that is sent with it, expires in ${daysLeft} days. The health check requires ${minDays} (minCertificateDays).`;
 }
 
-/** Without subject, paths and messages: who asks for a health may be anybody. */
+/** Contains no subject, path or message, because health endpoints are often open to anybody. */
 export function certificateDetails({
   certificate,
   daysLeft,

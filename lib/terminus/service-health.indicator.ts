@@ -8,32 +8,37 @@ import { checkTimeout, ifText } from '../exchange/call-limits.js';
 import { getServiceToken } from '../service-token.js';
 import { SafeLogger } from '../telemetry/log.js';
 import { certificateDetails, certificateFault } from './certificate-health.js';
-import { type CheckOutcome, LimitedCheck } from './limited-check.js';
+import { CachedCheck, type CheckOutcome } from './cached-check.js';
 
 const TIMEOUT_MS = 3_000;
-/** The error's code without OAuth credentials: calls need no token then. */
+/** The error code of a client without OAuth credentials, whose calls need no token. */
 const NOT_CONFIGURED = 'oauth_not_configured';
 
 /** What `isHealthy()` checks. */
 export interface ServiceHealthOptions {
-  /** Calls the banks path too, at most once a minute. Default false. */
+  /** Also lists the banks, at most once a minute. Default: false. */
   ping?: boolean | undefined;
-  /** Unhealthy if the client certificate expires in fewer days. Default 0: only once it has expired. */
+  /** `down` if the client certificate expires in fewer days than this. Default: 0, so only after it has expired. */
   minCertificateDays?: number | undefined;
-  /** Milliseconds that this check may take. Default 3,000. */
+  /** Milliseconds that this check may take. Default: 3,000. */
   timeout?: number | undefined;
 }
 
 /**
- * The health of one ServiceModule for @nestjs/terminus 11 or 12: the dates of the client certificate, whether a token
- * can be obtained (with OAuth credentials), and with `ping` whether the service answers. A provider like any other;
- * that of a named module is {@link ServiceHealthIndicator.forModule}.
+ * A health indicator of one ServiceModule, for @nestjs/terminus 11 or 12. It checks that the client certificate has not
+ * expired, that a token can be obtained (with OAuth credentials), and with `ping` that the service answers. Add it to the
+ * providers of your module; for a named module add {@link ServiceHealthIndicator.forModule}.
  *
- * Probes may come as often as they like: a token is taken from the cache, and while there is none, the token endpoint
- * gets one request a minute, and so does the banks path; 10 s after one that failed (a secret that was refused is sent again
- * after a minute). In between the last outcome is reported. Anybody may see what it reports.
+ * It can be probed as often as you like, because outcomes are cached:
  *
- * It is for an alarm, not for a readiness probe: an outage of the service would take every instance out of rotation.
+ * - A valid token in the cache needs no request. Without one, the token endpoint gets at most one request a minute.
+ * - The banks path (`ping`) gets at most one request a minute.
+ * - After a failure, the next request is made 10 s later; after a refused client secret, a minute later.
+ *
+ * The result contains nothing secret, so the health endpoint may be public.
+ *
+ * Use it for an alarm and not for a readiness probe: an outage of the service would take every instance of your
+ * application out of rotation.
  *
  * @example
  * check() {
@@ -44,8 +49,8 @@ export interface ServiceHealthOptions {
 export class ServiceHealthIndicator implements BeforeApplicationShutdown {
   readonly #indicators: HealthIndicatorService;
   readonly #auth: ServiceAuthService;
-  readonly #token: LimitedCheck;
-  readonly #ping: LimitedCheck;
+  readonly #tokenCheck: CachedCheck;
+  readonly #pingCheck: CachedCheck;
   readonly #logger = new SafeLogger(ServiceHealthIndicator.name);
   #isShuttingDown = false;
 
@@ -56,19 +61,19 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
     const log = (what: string) => (error: unknown) => {
       this.#logger.warn(`${what}: ${error instanceof ServiceError ? describeError(error) : String(error)}`);
     };
-    const logTokenFailure = log('No token could be had');
-    this.#token = new LimitedCheck(systemClock, {
+    const logTokenFailure = log('The health check could not obtain a token');
+    this.#tokenCheck = new CachedCheck(systemClock, {
       request: (timeout) => auth.getApiToken({ timeout, once: true }),
       onFailure: (error) => isNotConfigured(error) || logTokenFailure(error),
     });
-    this.#ping = new LimitedCheck(systemClock, {
+    this.#pingCheck = new CachedCheck(systemClock, {
       request: (timeout) => banks.list({ timeout }),
-      onFailure: log('The banks path did not answer as it should'),
+      onFailure: log('The health check could not list the banks'),
     });
   }
 
   /**
-   * The provider of a named module's indicator, to be injected with `@InjectService(ServiceHealthIndicator, name)`.
+   * The provider of a named module's indicator. Inject it with `@InjectService(ServiceHealthIndicator, name)`.
    * @example providers: [ServiceHealthIndicator, ServiceHealthIndicator.forModule('ksa')]
    */
   static forModule(name: string): FactoryProvider<ServiceHealthIndicator> {
@@ -85,11 +90,17 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
   }
 
   /**
-   * `down` if the certificate has expired or expires too soon, no token can be obtained, the ping fails, or the
-   * application is shutting down; `message` says which. A new certificate that cannot be used is reported, and no
-   * reason for `down` as long as the one in use is good.
+   * Returns `down`, with the reason in `message`, if
    *
-   * Throws ServiceRequestError for options that are not valid.
+   * - the client certificate has expired, or expires within `minCertificateDays`;
+   * - no token can be obtained;
+   * - the ping fails;
+   * - the application is shutting down.
+   *
+   * If a new certificate could not be loaded, the details contain `lastReloadFault`. The result stays `up` as long as the
+   * certificate in use is valid.
+   *
+   * @throws ServiceRequestError for invalid options
    */
   async isHealthy<const Key extends string>(
     key: Key,
@@ -101,13 +112,13 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
     if (this.#isShuttingDown) return session.down({ message: 'The application is shutting down.' });
     const status = this.#auth.identityStatus;
     const [token, answer] = await Promise.all([
-      this.#tokenOutcome(timeoutMs),
-      ping ? this.#ping.outcome(timeoutMs) : undefined,
+      this.#checkToken(timeoutMs),
+      ping ? this.#pingCheck.getOutcome(timeoutMs) : undefined,
     ]);
     const reasons = [
       certificateFault(status, minCertificateDays),
-      token?.ok === false && `No token can be had (${token.code}).`,
-      answer?.ok === false && `The service does not answer as it should (${answer.code}).`,
+      token?.ok === false && `No token can be obtained (${token.code}).`,
+      answer?.ok === false && `Listing the banks fails (${answer.code}).`,
     ].filter((reason) => typeof reason === 'string');
     const details = {
       ...certificateDetails(status),
@@ -119,14 +130,14 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
       : session.down({ ...details, message: reasons.join(' ') });
   }
 
-  /** Nest's: from now on the service is down. */
+  /** Called by Nest when the application shuts down. From then on the indicator reports `down`. */
   beforeApplicationShutdown(): void {
     this.#isShuttingDown = true;
   }
 
-  async #tokenOutcome(timeoutMs: number): Promise<CheckOutcome | undefined> {
+  async #checkToken(timeoutMs: number): Promise<CheckOutcome | undefined> {
     if (this.#auth.apiTokenStatus) return { ok: true };
-    const outcome = await this.#token.outcome(timeoutMs);
+    const outcome = await this.#tokenCheck.getOutcome(timeoutMs);
     return outcome.code === NOT_CONFIGURED ? undefined : outcome;
   }
 }

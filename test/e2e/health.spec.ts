@@ -14,7 +14,7 @@ import {
 } from 'nestjs-service';
 import { ServiceHealthIndicator, type ServiceHealthOptions } from 'nestjs-service/terminus';
 import { serviceErrors, ServiceSimulator, stubService, type ServiceDoubles } from 'nestjs-service/testing';
-import { LimitedCheck } from '../../lib/terminus/limited-check.js';
+import { CachedCheck } from '../../lib/terminus/cached-check.js';
 import { FakeClock, settle } from '../helpers/fake-clock.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startSimulator } from '../helpers/simulators.js';
@@ -36,17 +36,17 @@ class HealthController {
   }
 }
 
-describe('LimitedCheck', () => {
+describe('CachedCheck', () => {
   let clock: FakeClock;
   let requests: { timeoutMs: number; resolve: () => void; reject: (error: unknown) => void }[];
   let failures: unknown[];
-  let check: LimitedCheck;
+  let check: CachedCheck;
 
   beforeEach(() => {
     clock = new FakeClock({ start: Date.UTC(2030, 0, 1) });
     requests = [];
     failures = [];
-    check = new LimitedCheck(clock, {
+    check = new CachedCheck(clock, {
       request: (timeoutMs) =>
         new Promise<void>((resolve, reject) => requests.push({ timeoutMs, resolve, reject })),
       onFailure: (error) => failures.push(error),
@@ -54,16 +54,16 @@ describe('LimitedCheck', () => {
   });
 
   it('makes one request for all who ask within a minute, and another one after it', async () => {
-    const first = [check.outcome(3_000), check.outcome(3_000)];
+    const first = [check.getOutcome(3_000), check.getOutcome(3_000)];
     await settle();
     requests[0].resolve();
     const ok = { ok: true, checkedAt: '2030-01-01T00:00:00.000Z' };
     expect(await Promise.all(first)).toEqual([ok, ok]);
     await clock.advance(59_999);
-    expect(await check.outcome(3_000)).toEqual(ok);
+    expect(await check.getOutcome(3_000)).toEqual(ok);
     expect(requests).toHaveLength(1);
     await clock.advance(1);
-    const next = check.outcome(2_000);
+    const next = check.getOutcome(2_000);
     await settle();
     expect(requests.map(({ timeoutMs }) => timeoutMs)).toEqual([10_000, 10_000]);
     requests[1].resolve();
@@ -79,22 +79,22 @@ describe('LimitedCheck', () => {
   ])(
     'asks 10 s after a failure, tells it once a minute, and shows its code alone: %s',
     async (code, error) => {
-      const outcome = check.outcome(3_000);
+      const outcome = check.getOutcome(3_000);
       await settle();
       requests[0].reject(error);
       const failed = { ok: false, code, checkedAt: '2030-01-01T00:00:00.000Z' };
       expect(await outcome).toEqual(failed);
       await clock.advance(9_999);
-      expect(await check.outcome(3_000)).toEqual(failed);
+      expect(await check.getOutcome(3_000)).toEqual(failed);
       expect(requests).toHaveLength(1);
       await clock.advance(1);
-      const next = check.outcome(3_000);
+      const next = check.getOutcome(3_000);
       await settle();
       requests[1].reject(error);
       expect(await next).toMatchObject({ ok: false, code });
       expect(failures).toEqual([error]);
       await clock.advance(50_000);
-      const later = check.outcome(3_000);
+      const later = check.getOutcome(3_000);
       await settle();
       requests[2].reject(error);
       await later;
@@ -104,7 +104,7 @@ describe('LimitedCheck', () => {
 
   it('tells another failure at once', async () => {
     for (const [index, kind] of (['refused', 'dns'] as const).entries()) {
-      const outcome = check.outcome(3_000);
+      const outcome = check.getOutcome(3_000);
       await settle();
       requests[index].reject(new ServiceConnectionError({ kind, message: 'secret' }));
       await outcome;
@@ -114,13 +114,13 @@ describe('LimitedCheck', () => {
   });
 
   it('keeps nobody waiting for longer than they want, and the request goes on for the others', async () => {
-    const hasty = check.outcome(100);
-    const patient = check.outcome(3_000);
+    const hasty = check.getOutcome(100);
+    const patient = check.getOutcome(3_000);
     await clock.advance(100);
     expect(await hasty).toEqual({ ok: false, code: 'connection_timeout' });
     requests[0].resolve();
     expect(await patient).toMatchObject({ ok: true });
-    expect(await check.outcome(100)).toMatchObject({ ok: true });
+    expect(await check.getOutcome(100)).toMatchObject({ ok: true });
     expect(requests).toHaveLength(1);
   });
 });
@@ -218,7 +218,7 @@ describe('ServiceHealthIndicator', () => {
       error: {
         service: {
           status: 'down',
-          message: 'The service does not answer as it should (api_error 500).',
+          message: 'Listing the banks fails (api_error 500).',
           ping: { ok: false, code: 'api_error 500' },
         },
       },
@@ -226,7 +226,7 @@ describe('ServiceHealthIndicator', () => {
     });
     expect(logger.linesOf('ServiceHealthIndicator')).toEqual([
       expect.stringMatching(
-        /^The banks path did not answer as it should: api_error: GET \/banks\/v1: HTTP 500/,
+        /^The health check could not list the banks: api_error: GET \/banks\/v1: HTTP 500/,
       ),
     ]);
   });
@@ -255,7 +255,7 @@ describe('ServiceHealthIndicator', () => {
       expect(await indicator.isHealthy('s')).toMatchObject({ s: down });
     expect(simulator.tokenRequests).toHaveLength(1);
     expect(logger.linesOf('ServiceHealthIndicator')).toEqual([
-      expect.stringMatching(/^No token could be had: token_unavailable: .*503/),
+      expect.stringMatching(/^The health check could not obtain a token: token_unavailable: .*503/),
     ]);
     fault.stop();
     await module.get(ServiceAuthService).getApiToken();
@@ -283,7 +283,7 @@ describe('ServiceHealthIndicator', () => {
       s: {
         status: 'down',
         message:
-          'No token can be had (connection_timeout). The service does not answer as it should (connection_timeout).',
+          'No token can be obtained (connection_timeout). Listing the banks fails (connection_timeout).',
       },
     });
   });
@@ -326,7 +326,7 @@ describe('ServiceHealthIndicator', () => {
         status: 'down',
         certificate: { validTo, daysLeft: 9 },
         message:
-          'The client certificate, or one that is sent with it, expires in 9 days, and there should be 10 left.',
+          'The client certificate, or a chain certificate that is sent with it, expires in 9 days. The health check requires 10 (minCertificateDays).',
       },
     ],
     [
@@ -342,7 +342,7 @@ describe('ServiceHealthIndicator', () => {
       {
         status: 'down',
         certificate: { validTo, daysLeft: -1 },
-        message: 'The client certificate, or one that is sent with it, has expired.',
+        message: 'The client certificate, or a chain certificate that is sent with it, has expired.',
       },
     ],
     [

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { nestAdd, type Context, type HostFiles } from '../../../lib/schematics/nest-add.js';
+import { nestAdd, type SchematicContext, type HostFiles } from '../../../lib/schematics/nest-add.js';
 
 const CALLS = 'ConfigModule.forRoot(), ServiceModule.forRoot({ isGlobal: true })';
 const IMPORTS = [
@@ -27,7 +27,7 @@ const installed = (version: string) => ({
   'node_modules/@nestjs/core/package.json': JSON.stringify({ version }),
 });
 
-type Task = Parameters<Context['addTask']>[0];
+type Task = Parameters<SchematicContext['addTask']>[0];
 
 describe('nest add', () => {
   afterEach(() => void jest.restoreAllMocks());
