@@ -88,8 +88,7 @@ export {
 } from './link-sdk/connect.dto.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
 export { type ServiceCallEvent } from './telemetry/call-event.js';
-export { type ServiceClient } from './engine/create-service.js';
-export { createServiceClient } from './engine/create-service-client.js';
+export { createServiceClient, type ServiceClient } from './engine/create-client.js';
 export { type IdentityStatus } from './tls/client-identity.js';
 export { ServiceWebhookGuard } from './webhooks/service-webhook.guard.js';
 export { type RawBody, verifyWebhook, type WebhookSignatureOptions } from './webhooks/verify-webhook.js';

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BEARER } from '../auth/authenticator.js';
 import { decodeText } from '../config/read-file.js';
-import { createService, systemIo } from '../engine/create-service.js';
+import { createClient, systemIo } from '../engine/create-client.js';
 import { cleanText, describeError, describeFault, holdsSecret, type ServiceError } from '../errors/index.js';
 import { parseJson } from '../exchange/decode.js';
 import { type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
@@ -85,7 +85,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     return (answer = await world.exchange(request));
   };
   const once = { ...options, http: { ...http, retries: 0, shutdownTimeout: 0 } };
-  const service = createService(once, identity, { ...world, exchange });
+  const service = createClient(once, identity, { ...world, exchange });
   io.err(`${environment}, ${authentication}, at ${addresses.baseUrl}: ${method} ${JSON.stringify(path)}\n`);
   const failure = await service.http
     .request(path, { method, responseType: 'bytes', parse: () => undefined, ...body })

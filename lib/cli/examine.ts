@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { createService, systemIo } from '../engine/create-service.js';
+import { createClient, systemIo } from '../engine/create-client.js';
 import { SILENT } from '../exchange/io.js';
 import { type Check, skipped } from './doctor/check.js';
 import { ClockCheck } from './doctor/clock.js';
@@ -55,7 +55,7 @@ export async function examine(
       const clock = new ClockCheck(exchange);
       const http = { ...options.http, retries: 0, shutdownTimeout: 0 };
       const once = { ...options, tokenStore: undefined, http };
-      const service = createService(once, identity, { ...world, exchange: clock.exchange });
+      const service = createClient(once, identity, { ...world, exchange: clock.exchange });
       const all = steps(options, identity, service, customer);
       try {
         for await (const check of runSteps(all, limits, (name) => listener.begin(name))) tell(check);

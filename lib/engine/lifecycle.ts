@@ -3,10 +3,9 @@ import { type TokenCache } from '../auth/cache/token-cache.js';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type BanksService } from '../banks/banks.service.js';
 import { type ClientContext } from '../http/client-context.js';
-import { reportStart } from './start-report.js';
-import { checkStart } from './startup-check.js';
+import { checkStart, reportStart } from './startup.js';
 
-/** The parts of a client that begin and end. */
+/** The parts of a client that the lifecycle starts and closes. */
 export interface ServiceParts extends ClientContext {
   tokens: TokenCache | undefined;
   auth: ServiceAuthService;
@@ -14,26 +13,32 @@ export interface ServiceParts extends ClientContext {
 }
 
 /**
- * Starts and ends a client. `http.shutdownTimeout` begins with {@link beginShutdown}, before the host closes its servers:
- * they wait for their requests, and those may wait for our calls. So new calls are accepted until {@link close}.
+ * Starts a client and shuts it down.
+ *
+ * When a Nest application shuts down, its web server first waits for requests in progress, and these may wait for our
+ * calls. So the shutdown has two steps:
+ * - {@link beginShutdown}, before the server closes: `http.shutdownTimeout` begins to run. New calls are still accepted,
+ *   because a request in progress may need one.
+ * - {@link close}, after the server has closed: new calls are refused.
  */
 export class ServiceLifecycle {
   readonly #parts: ServiceParts;
-  /** When the shutdown must be done, on the monotonic clock. */
-  #endsAt?: number;
-  #cancelEnd?: () => void;
+  /** When calls in flight are aborted, in milliseconds of the monotonic clock. */
+  #abortAt?: number;
+  #cancelAbort?: () => void;
   #closing?: Promise<void>;
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
-    // Nest calls no hooks of a module that is loaded lazily: its certificate is followed from its first call on, in a
-    // context that is not that of the call.
+    // Nest calls no lifecycle hooks of a lazy-loaded module, so start() may never run. The first call then starts the watch on
+    // the certificate files. bind() keeps the watch's timers out of the async context of that call.
     parts.calls.onFirst = AsyncResource.bind(() => parts.identity.follow());
   }
 
   /**
-   * Begins all that runs by itself: scheduled tokens, the watch on certificate files.
-   * @throws ServiceStartupError if `startupCheck` is `fail` and the check fails; everything is closed then
+   * Runs the start-up check, and starts what runs in the background: scheduled token renewals and the watch on certificate
+   * files.
+   * @throws ServiceStartupError if `startupCheck` is `fail` and the check fails; the client is closed then
    */
   async start(): Promise<void> {
     if (this.#closing) return;
@@ -44,8 +49,8 @@ export class ServiceLifecycle {
     try {
       await checkStart(options, auth, banks, io.log);
     } catch (error) {
-      // Nobody would end a client that did not start. Its calls are not waited for.
-      this.#endsAt = io.clock.monotonic();
+      // The caller gets no client that it could close. Close it here, without waiting for calls in flight.
+      this.#abortAt = io.clock.monotonic();
       await this.close();
       throw error;
     }
@@ -53,15 +58,18 @@ export class ServiceLifecycle {
     identity.follow();
   }
 
-  /** Calls that are left after `http.shutdownTimeout` end as `closed`. */
+  /** Aborts the calls that are still in flight after `http.shutdownTimeout`, with a `connection_closed` error. */
   beginShutdown(): void {
-    if (this.#endsAt !== undefined) return;
+    if (this.#abortAt !== undefined) return;
     const { io, options } = this.#parts;
-    this.#endsAt = io.clock.monotonic() + options.http.shutdownTimeout;
-    this.#cancelEnd = io.clock.watch(() => this.#cut(), options.http.shutdownTimeout);
+    this.#abortAt = io.clock.monotonic() + options.http.shutdownTimeout;
+    this.#cancelAbort = io.clock.watch(() => this.#abortCalls(), options.http.shutdownTimeout);
   }
 
-  /** Resolves when all calls have ended. Runs once: Nest 11 calls its hooks for each close() and signal (nest#16439). */
+  /**
+   * Resolves when all calls have ended. Nest 11 calls its shutdown hooks once for each close() and each signal
+   * (https://github.com/nestjs/nest/issues/16439), so all callers share one run.
+   */
   close(): Promise<void> {
     this.beginShutdown();
     return (this.#closing ??= this.#close());
@@ -70,14 +78,14 @@ export class ServiceLifecycle {
   async #close(): Promise<void> {
     const { calls, tokens, identity, io } = this.#parts;
     await calls.drain();
-    this.#cancelEnd?.();
+    this.#cancelAbort?.();
     calls.close();
     tokens?.close();
-    // The host's own requests over `auth.httpsAgent` get the rest of the time.
-    await identity.close(Math.max(0, (this.#endsAt ?? 0) - io.clock.monotonic()));
+    // The application's own requests over `auth.httpsAgent` get what is left of the shutdown timeout.
+    await identity.close(Math.max(0, (this.#abortAt ?? 0) - io.clock.monotonic()));
   }
 
-  #cut(): void {
+  #abortCalls(): void {
     const { calls, tokens, identity, options, io } = this.#parts;
     const count = calls.close();
     tokens?.close();

@@ -7,22 +7,23 @@ import { type Log } from '../exchange/io.js';
 import { systemClock } from '../time/clock.js';
 import { ClientIdentity } from '../tls/client-identity.js';
 
-/** Where a client's options come from, in their order. */
+/** Where a client's options come from, in order of precedence. */
 interface ConfigurationSources {
-  /** The module's name, `undefined` for the unnamed one. */
+  /** The name of the ServiceModule, if it has one. */
   name?: string;
   given: ServiceModuleOptions;
   namespace?: object;
-  /** Absent if no option can come from a variable. */
+  /** Reads an environment variable. Absent for `createServiceClient()`, which reads none. */
   readVariable?: (variable: string) => unknown;
 }
 
-/** What was read, with all faults. `options` and `identity` are usable if there are none. */
+/** The checked configuration, with all faults. `options` and `identity` are usable only if there are none. */
 export type Configuration = Awaited<ReturnType<typeof readConfiguration>>;
 
 /**
- * Merges the sources key by key, and checks everything, files and certificates too. Does not throw. There may be an identity
- * in spite of faults: it has no connection and no timer yet.
+ * Merges the sources key by key and checks every option, including the files and certificates that the options name. Faults
+ * are returned, not thrown. The identity may be present despite faults. It needs no close(), because it opens no connection
+ * and sets no timer before its first use.
  */
 export async function readConfiguration(
   { name, given, namespace, readVariable }: ConfigurationSources,
@@ -56,7 +57,7 @@ export async function readConfiguration(
   return { merged, options, identity, certificate, faults, isOnlyCertificates, warnings, hasVariable };
 }
 
-/** The faults of options without a reported fault. */
+/** The faults of those options that have none among the reported faults. */
 function otherThan(
   reported: readonly ConfigurationFault[],
   faults: readonly ConfigurationFault[],
@@ -64,7 +65,7 @@ function otherThan(
   return faults.filter(({ option }) => !reported.some((fault) => fault.option === option));
 }
 
-/** The fault if a `tls` function returns no certificate, but one is needed. */
+/** A certificate is needed, but the `tls` function, which runs only now, returned none. */
 function missingCertificate(options: ResolvedOptions, { certificate }: ClientIdentity): ConfigurationFault[] {
   const { certificateFor } = options.addresses;
   if (!certificateFor || certificate) return [];

@@ -1,7 +1,7 @@
 import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/common';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ServiceModuleOptions } from '../config/options.js';
-import { type Service } from '../engine/create-service.js';
+import { type StartableClient } from '../engine/create-client.js';
 import { RESOURCE_CLASSES } from '../engine/resources.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
@@ -32,15 +32,15 @@ export const MODULE_NAME = Symbol('nestjs-service:name');
 const OPTIONS_TOKEN = Symbol('nestjs-service:options');
 
 /** The injection token of a module's client. */
-export const SERVICE = Symbol('nestjs-service:service');
+export const CLIENT = Symbol('nestjs-service:service');
 
 /** The classes that a host can inject, and their keys in the client. */
-const PUBLIC = new Map<Type, keyof Service>([
+const PUBLIC = new Map<Type, keyof StartableClient>([
   [ServiceAuthService as Type, 'auth'],
   [ServiceHttpService as Type, 'http'],
   [LinkSdkService as Type, 'sdk'],
   [WebhooksService as Type, 'webhooks'],
-  ...Object.entries(RESOURCE_CLASSES).map(([name, type]) => [type, name] as [Type, keyof Service]),
+  ...Object.entries(RESOURCE_CLASSES).map(([name, type]) => [type, name] as [Type, keyof StartableClient]),
 ]);
 
 const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
@@ -66,8 +66,8 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
         { provide: MODULE_NAME, useValue: { name: extras.name } satisfies ModuleName },
         ...[...PUBLIC].map(([type, key]) => ({
           provide: getServiceToken(type, extras.name),
-          inject: [SERVICE],
-          useFactory: (service: Service) => service[key],
+          inject: [CLIENT],
+          useFactory: (service: StartableClient) => service[key],
         })),
       ],
       // A named module exports only named tokens, so that no two modules export the same class.

@@ -6,12 +6,12 @@ import {
 } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
-import { type Service } from '../engine/create-service.js';
+import { type StartableClient } from '../engine/create-client.js';
 import { ServiceConfigurationError } from '../errors/index.js';
-import { MODULE_NAME, MODULE_OPTIONS_TOKEN, SERVICE, type ModuleName } from './definition.js';
+import { MODULE_NAME, MODULE_OPTIONS_TOKEN, CLIENT, type ModuleName } from './definition.js';
 import { givenOptions } from './given-options.js';
 import { HOST_CONFIG, readHostConfig, type HostConfig } from './host-config.js';
-import { openService } from './open-service.js';
+import { createModuleClient } from './create-module-client.js';
 
 /**
  * The client of a module, and the hooks that start and end it. The tokens are private, so that a host never gets another
@@ -24,14 +24,14 @@ export const serviceProviders: Provider[] = [
     useFactory: readHostConfig,
   },
   {
-    provide: SERVICE,
+    provide: CLIENT,
     inject: [MODULE_OPTIONS_TOKEN as symbol, MODULE_NAME, HOST_CONFIG],
     useFactory: async (given: unknown, { name }: ModuleName, config: HostConfig) =>
-      openService(await givenOptions(given), name, config),
+      createModuleClient(await givenOptions(given), name, config),
   },
   {
     provide: Symbol('nestjs-service:hooks'),
-    inject: [SERVICE],
+    inject: [CLIENT],
     useFactory: serviceHooks,
   },
 ];
@@ -52,7 +52,7 @@ export const bareImportProviders: Provider[] = [MODULE_NAME, MODULE_OPTIONS_TOKE
 
 /** The hooks by which Nest starts and ends the client of a module. */
 function serviceHooks(
-  service: Service,
+  service: StartableClient,
 ): OnApplicationBootstrap & BeforeApplicationShutdown & OnApplicationShutdown {
   return {
     // Not in onModuleInit: if the host's start fails there, Nest calls no hook to stop what runs.

@@ -16,8 +16,8 @@ import { runCommand } from '../../lib/cli/run-command.js';
 import { type ServiceModuleOptions } from '../../lib/config/options.js';
 import { resolveOptions } from '../../lib/config/resolve-options.js';
 import { Secret } from '../../lib/config/secret.js';
-import { reportStart } from '../../lib/engine/start-report.js';
-import { checkStart } from '../../lib/engine/startup-check.js';
+import { reportStart } from '../../lib/engine/startup.js';
+import { checkStart } from '../../lib/engine/startup.js';
 import { type CertificateSummary } from '../../lib/errors/index.js';
 import { type ExchangeRequest, type ExchangeResponse } from '../../lib/exchange/exchange.types.js';
 import { SILENT } from '../../lib/exchange/io.js';
@@ -754,7 +754,7 @@ describe('the line at the start', () => {
     const { warnings } = await reported(sandbox, 87, true, 'ksa');
     expect(warnings).toEqual([
       expect.stringMatching(
-        /tls\.chain \(SERVICE_KSA_TLS_CHAIN\).*against Node's public roots, not against.*production does not start so.*SERVICE_KSA_TLS_PUBLIC_ROOTS/,
+        /tls\.chain \(SERVICE_KSA_TLS_CHAIN\).*against Node's public roots\..*in production, the application does not start.*SERVICE_KSA_TLS_PUBLIC_ROOTS/,
       ),
     ]);
   });

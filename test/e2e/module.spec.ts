@@ -36,8 +36,8 @@ import {
   type ServiceOptionsFactory,
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { type Service } from '../../lib/engine/create-service.js';
-import { SERVICE } from '../../lib/module/definition.js';
+import { type StartableClient } from '../../lib/engine/create-client.js';
+import { CLIENT } from '../../lib/module/definition.js';
 import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
 import { startSimulator } from '../helpers/simulators.js';
 import { modulesOfBlock, rejection } from '../helpers/start-module.js';
@@ -510,7 +510,7 @@ describe('The start of a ServiceModule', () => {
       // Nest calls none of its hooks at the end either.
       await app.close();
       expect(jest.getTimerCount()).toBeGreaterThan(0);
-      await loaded.get<Service>(SERVICE).close();
+      await loaded.get<StartableClient>(CLIENT).close();
       expect(jest.getTimerCount()).toBe(0);
     } finally {
       jest.useRealTimers();

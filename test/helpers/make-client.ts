@@ -1,6 +1,6 @@
 import { type ServiceModuleOptions } from '../../lib/config/options.js';
 import { resolveOptions } from '../../lib/config/resolve-options.js';
-import { createService, systemIo } from '../../lib/engine/create-service.js';
+import { createClient, systemIo } from '../../lib/engine/create-client.js';
 import { type ServiceIo } from '../../lib/exchange/io.js';
 import { ClientIdentity, type Identity } from '../../lib/tls/client-identity.js';
 
@@ -28,7 +28,7 @@ export async function makeClient(
   });
   if (!opened.identity) throw new Error(JSON.stringify(opened.faults));
   const identity = Object.assign(forwarding(opened.identity), changed);
-  return { service: createService(options, identity, whole), identity, options, lines };
+  return { service: createClient(options, identity, whole), identity, options, lines };
 }
 
 /** The same identity, with properties that a test can set. */

@@ -1,6 +1,6 @@
 import { type AccessToken } from '../../auth/access-token.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
-import { type Service } from '../../engine/create-service.js';
+import { type StartableClient } from '../../engine/create-client.js';
 import { type ServiceApiError, ServiceError, whatHappened } from '../../errors/index.js';
 import { type ClientIdentity } from '../../tls/client-identity.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
@@ -13,7 +13,7 @@ import { type Step } from './run-steps.js';
 export function steps(
   options: ResolvedOptions,
   identity: ClientIdentity,
-  service: Service,
+  service: StartableClient,
   customer: string | undefined,
 ): Step[] {
   const { baseUrl, baseOption, tokenUrl, tokenOption = '' } = options.addresses;
@@ -66,7 +66,7 @@ function serverSteps(place: Place, { loaded }: ClientIdentity, isOffered: boolea
 }
 
 /** By a client as the application has it. What they say is what its errors say. */
-function callSteps(options: ResolvedOptions, service: Service, customer: string | undefined): Step[] {
+function callSteps(options: ResolvedOptions, service: StartableClient, customer: string | undefined): Step[] {
   const connected = (server: string) => [`${server}.connection`, `${server}.client-certificate`];
   const found: Step[] = [];
   let hasToken = options.authentication !== 'oauth';

@@ -1,6 +1,6 @@
 import { type FactoryProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { MODULE_NAME, SERVICE, type ModuleName } from '../../module/definition.js';
+import { MODULE_NAME, CLIENT, type ModuleName } from '../../module/definition.js';
 import { type ServiceStubOptions } from './doubles.js';
 import { ServiceStub } from './service-stub.js';
 import { stubbedClient } from './stubbed-client.js';
@@ -34,7 +34,7 @@ export function stubService(builder: ProviderOverrides, doubles?: ServiceStubOpt
   }
   const stub = new ServiceStub(doubles);
   // Nobody asks for a module's options then, so a host's factory is not called.
-  builder.overrideProvider(SERVICE).useFactory({
+  builder.overrideProvider(CLIENT).useFactory({
     inject: [MODULE_NAME, ModulesContainer],
     factory: ({ name }: ModuleName, modules: ModulesContainer) => {
       stub.checkNames(namesOf(modules));

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ServiceAuthService } from '../../auth/service-auth.service.js';
 import { type ServiceModuleOptions } from '../../config/options.js';
-import { type Service, systemIo } from '../../engine/create-service.js';
-import { openClient } from '../../engine/open-client.js';
+import { type StartableClient, systemIo } from '../../engine/create-client.js';
+import { createConfiguredClient } from '../../engine/create-client.js';
 import { readConfiguration } from '../../engine/read-configuration.js';
 import { parseJson } from '../../exchange/decode.js';
 import { type ExchangeRequest } from '../../exchange/exchange.types.js';
@@ -48,7 +48,7 @@ const OPTIONS: ServiceModuleOptions = {
 };
 
 /** A whole client over a network that is not there. Its methods record their calls, and answer by the doubles. */
-export async function stubbedClient(stub: ClientStub, name: string | undefined): Promise<Service> {
+export async function stubbedClient(stub: ClientStub, name: string | undefined): Promise<StartableClient> {
   // A method's own function is called by the exchange, so that all between is what it is in real life.
   const running = new AsyncLocalStorage<RunningCall | undefined>();
   const exchange = exchangeDouble(async (request) => {
@@ -64,7 +64,7 @@ export async function stubbedClient(stub: ClientStub, name: string | undefined):
   // Errors name variables, and none is read.
   const sources = { name, given: OPTIONS, readVariable: () => undefined };
   const read = await readConfiguration(sources, SILENT);
-  const client = openClient(read, { ...systemIo(SILENT), exchange }, 'Doubles');
+  const client = createConfiguredClient(read, { ...systemIo(SILENT), exchange }, 'Doubles');
   for (const [service, names] of Object.entries(DOUBLED) as [Doubled, readonly string[]][]) {
     const methods = client[service] as unknown as Record<string, Method>;
     for (const method of names) methods[method] = doubled(service, method, methods[method].bind(methods));

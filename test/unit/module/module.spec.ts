@@ -18,7 +18,7 @@ import {
   hideValue,
   type GivenOptions,
 } from '../../../lib/module/given-options.js';
-import { openService } from '../../../lib/module/open-service.js';
+import { createModuleClient } from '../../../lib/module/create-module-client.js';
 import { rejection } from '../../helpers/start-module.js';
 
 describe('The options in their provider', () => {
@@ -93,7 +93,7 @@ describe('The configuration of a module', () => {
   /** The client, closed. */
   async function load(given: ServiceModuleOptions, { name, variables = {}, imported = true }: Around = {}) {
     const service = imported ? new ConfigService() : undefined;
-    const client = await openService(given, name, { service, get: (key: string) => variables[key] });
+    const client = await createModuleClient(given, name, { service, get: (key: string) => variables[key] });
     await client.close();
     return client;
   }

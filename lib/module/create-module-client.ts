@@ -1,7 +1,7 @@
 import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
 import { moduleLabel, namespaceName, variablePrefix } from '../config/module-name.js';
-import { type Service, systemIo } from '../engine/create-service.js';
-import { openClient } from '../engine/open-client.js';
+import { type StartableClient, systemIo } from '../engine/create-client.js';
+import { createConfiguredClient } from '../engine/create-client.js';
 import { readConfiguration } from '../engine/read-configuration.js';
 import { SafeLogger } from '../telemetry/log.js';
 import { GUIDES } from '../version.js';
@@ -11,13 +11,13 @@ import { explainEnvFile } from './env-file.js';
 /**
  * Makes a module's client of the host's options, the `service` namespace (`service-<name>` for a named module) and the
  * variables, key by key and in this order.
- * @throws as {@link openClient}
+ * @throws as {@link createConfiguredClient}
  */
-export async function openService(
+export async function createModuleClient(
   given: ServiceModuleOptions,
   name: string | undefined,
   config: HostConfig,
-): Promise<Service> {
+): Promise<StartableClient> {
   const log = new SafeLogger(moduleLabel(name));
   const namespace = namespaceOf(config.get(namespaceName(name)));
   const read = await readConfiguration({ name, given, namespace, readVariable: config.get }, log);
@@ -33,7 +33,7 @@ export async function openService(
     noVariable &&
       `${GUIDES}/getting-started.md#the-five-modes shows what to set, and npx nestjs-service doctor${name === undefined ? '' : ` --name ${name}`} checks it`,
   ];
-  return openClient(read, systemIo(log), heading.filter(Boolean).join('. '));
+  return createConfiguredClient(read, systemIo(log), heading.filter(Boolean).join('. '));
 }
 
 /** Ignores a host's namespace or variable of this name for another purpose: it has none of our options. */

@@ -5,7 +5,9 @@ import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { SharedStore } from '../auth/store/shared-store.js';
 import { systemClock } from '../time/clock.js';
+import { type ServiceModuleOptions } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
+import { describeFault, ServiceCertificateError, ServiceConfigurationError } from '../errors/index.js';
 import { exchange } from '../exchange/exchange.js';
 import { type Log, type ServiceIo } from '../exchange/io.js';
 import { CallsInFlight } from '../http/calls-in-flight.js';
@@ -13,9 +15,11 @@ import { type ClientContext } from '../http/client-context.js';
 import { createServiceAxios } from '../http/service-axios.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
+import { SafeLogger } from '../telemetry/log.js';
 import { type Identity } from '../tls/client-identity.js';
 import { WebhooksService } from '../webhooks/webhooks.service.js';
 import { ServiceLifecycle } from './lifecycle.js';
+import { type Configuration, readConfiguration } from './read-configuration.js';
 import { createResources, type Resources } from './resources.js';
 
 /** One client of the service, as `createServiceClient()` returns it. */
@@ -24,23 +28,71 @@ export interface ServiceClient extends Resources {
   readonly http: ServiceHttpService;
   readonly sdk: LinkSdkService;
   readonly webhooks: WebhooksService;
-  /** Ends it: its calls get `http.shutdownTimeout`, later ones are refused. Resolves when nothing of it is left. */
+  /**
+   * Closes the client. New calls are refused, and calls in flight get `http.shutdownTimeout` to finish. Resolves when no
+   * call, connection or timer of the client is left.
+   */
   readonly close: () => Promise<void>;
 }
 
-/** The same with its start and the beginning of its end. It knows nothing of Nest's modules. */
-export interface Service extends ServiceClient, Pick<ServiceLifecycle, 'start' | 'beginShutdown'> {}
+/** A client before its start. `ServiceModule` calls `start()` and `beginShutdown()` from Nest's lifecycle hooks. */
+export interface StartableClient extends ServiceClient, Pick<ServiceLifecycle, 'start' | 'beginShutdown'> {}
 
-/** The real outside world. */
+/**
+ * Creates and starts a client without Nest, for a script, a worker or another framework. In a Nest application,
+ * `ServiceModule` creates the same client.
+ *
+ * - Resolves after the `startupCheck`, if one is configured. Call `close()` when you no longer need the client.
+ * - Reads no environment variables. To use those of SERVICE_*, pass `serviceConfig()`: errors then name the variables.
+ * - Logs with Nest's Logger.
+ *
+ * Never build the options from a tenant's data: `{ file }` reads a file of this server, and the credentials are sent to the
+ * addresses in `urls`.
+ * @throws ServiceConfigurationError if the options are not usable (ServiceCertificateError if all faults are about
+ * certificates, ServiceStartupError for `startupCheck: 'fail'`)
+ * @example
+ * const { banks, close } = await createServiceClient({ urls: { sandboxUrl }, appToken });
+ */
+export async function createServiceClient(options: ServiceModuleOptions): Promise<ServiceClient> {
+  if (typeof options !== 'object' || (options as unknown) === null) {
+    throw ServiceConfigurationError.of('createServiceClient', 'takes an object of options.');
+  }
+  const log = new SafeLogger('ServiceClient');
+  const configuration = await readConfiguration({ given: options }, log);
+  const heading = 'The options of createServiceClient() are not usable';
+  const startable = createConfiguredClient(configuration, systemIo(log), heading);
+  await startable.start();
+  const { start: _start, beginShutdown: _begin, ...client } = startable;
+  return client;
+}
+
+/**
+ * Logs the warnings of a configuration and creates its client, or throws one error with all faults. The client is not
+ * started.
+ * @param heading the first line of that error
+ * @throws ServiceConfigurationError with all faults; ServiceCertificateError if all of them are about certificates
+ */
+export function createConfiguredClient(
+  { options, identity, faults, isOnlyCertificates, certificate, warnings }: Configuration,
+  io: ServiceIo,
+  heading: string,
+): StartableClient {
+  for (const warning of warnings) io.log.warn(describeFault(warning));
+  if (options && identity && faults.length === 0) return createClient(options, identity, io);
+  if (isOnlyCertificates) throw new ServiceCertificateError(faults, { certificate });
+  throw new ServiceConfigurationError(faults, heading);
+}
+
+/** The real network, clock and random numbers. Tests and doubles pass their own. */
 export function systemIo(log: Log): ServiceIo {
   return { exchange, clock: systemClock, random: Math.random, log };
 }
 
 /**
- * Puts a client together, from checked options, the client identity and the outside world. Nothing runs before `start()`
- * or the first call, and nothing after `close()`.
+ * Wires the parts of a client together. The client connects to nothing and sets no timer before `start()` or its first
+ * call, and nothing of it runs after `close()`.
  */
-export function createService(options: ResolvedOptions, identity: Identity, io: ServiceIo): Service {
+export function createClient(options: ResolvedOptions, identity: Identity, io: ServiceIo): StartableClient {
   const calls = new CallsInFlight();
   const client: ClientContext = { options, identity, io, calls };
 
@@ -60,7 +112,7 @@ export function createService(options: ResolvedOptions, identity: Identity, io: 
   return { auth, http, ...resources, sdk, webhooks, start, beginShutdown, close };
 }
 
-/** Endpoint, shared store and cache; undefined if no OAuth credentials are configured. */
+/** Undefined if no OAuth credentials are configured. */
 function createTokenCache({ options, identity, io }: ClientContext): TokenCache | undefined {
   const { oauth, tokenStore, tokenCache, linkSdk, http, describeOption } = options;
   const { tokenUrl, tokenOption = 'urls.authUrl', baseOption } = options.addresses;
@@ -103,7 +155,7 @@ function createTokenCache({ options, identity, io }: ClientContext): TokenCache 
     timeoutMs: http.timeout,
   };
   const cache = new TokenCache(source, settings, tokenIo);
-  // RFC 8705, 3: a token that was requested with one certificate is refused together with another.
+  // RFC 8705, section 3: the API refuses a token that is bound to the previous client certificate.
   bound?.onCertificateChange(() => cache.outdateAll());
   return cache;
 }
