@@ -581,6 +581,30 @@ describe('docs/calls.md', () => {
     await app.close();
   });
 
+  it('says how often a GET is sent at worst: after its retries, a reset, another token and another certificate', async () => {
+    const [, least, most] = /a GET (\w+) times, and (\d+) times with `retries: 10`/.exec(textOf(name)) ?? [];
+    const certificates = [await simulator.issueCertificate(), await simulator.issueCertificate()];
+    const tls = async () => {
+      const { certificate, privateKey } = certificates[simulator.apiRequests.length > 1 ? 1 : 0];
+      return { certificate, privateKey, chain: simulator.chain };
+    };
+    const options = simulator.moduleOptions({ authentication: 'oauth', clientCertificate: true });
+    const { module, http } = await startModule({ ...options, tls });
+    // A connection that is used again.
+    await http.get('/banks/v1');
+    const path = '/orders/v1/1';
+    const headers = { 'content-type': 'text/html' };
+    const page = { status: 400, headers, body: '<html><h1>The SSL certificate error</h1></html>' };
+    for (const fault of ['reset', { status: 401 }, page] as const) simulator.fail({ path, fault });
+    simulator.fail({ path, times: Infinity, fault: { status: 429 } });
+    expect(await rejection(http.get(path))).toMatchObject({ status: 429 });
+    const sent = simulator.apiRequests.slice(1).map(({ status }) => status);
+    expect(sent).toEqual([undefined, 401, 400, 429, 429, 429]);
+    expect([least, Number(most)]).toEqual(['six', sent.length + 8]);
+    simulator.clearFaults();
+    await module.close();
+  });
+
   it('names the order of filters in which ours answers its errors', async () => {
     expect(textOf(name)).toContain(
       'app.useGlobalFilters(new EveryErrorFilter(adapter), new ServiceExceptionFilter())',
