@@ -38,8 +38,9 @@ const NOTHING: GivenCall = {};
 const USABLE_ID = /^[\x21-\x7e]{1,128}$/;
 
 /**
- * One call, from the interceptor to its answer or error, however many attempts it takes. The interceptor makes it, and the
- * adapter completes it, after all code of the host. It is sent as it is then.
+ * One call, from the interceptor to its answer or error, however many attempts it takes. The interceptor makes it and attaches
+ * the credentials that are at hand. The adapter completes it, after all code of the application. The runner replaces the
+ * credentials if others are to be sent.
  */
 export class Call {
   /** Both on the monotonic clock. */
@@ -89,11 +90,11 @@ export class Call {
   /** The error that it ended with. */
   failure: unknown = undefined;
 
-  /** In lower case, with the credentials. */
-  readonly headers: Record<string, string> = {};
-  credentials = NO_CREDENTIALS;
-  /** All credentials that it ever had: no error may show one. */
-  readonly secrets: string[] = [];
+  // Private fields, because the call hangs on the axios config while `transformRequest` of the application runs:
+  // util.inspect() of that config must not show a credential.
+  readonly #headers: Record<string, string> = {};
+  #credentials = NO_CREDENTIALS;
+  readonly #secrets: string[] = [];
 
   readonly #given: GivenCall;
   /** The call that it belongs to, if the application has interceptors. */
@@ -108,6 +109,21 @@ export class Call {
   ) {
     this.endsAt = this.startedAt + timeoutMs;
     this.#given = given;
+  }
+
+  /** In lower case, with the credentials. */
+  get headers(): Record<string, string> {
+    return this.#headers;
+  }
+
+  /** Those of the last attempt, or from the interceptor on those of the next one. */
+  get credentials(): Credentials {
+    return this.#credentials;
+  }
+
+  /** All credentials that it ever had: no error may show one. */
+  get secrets(): readonly string[] {
+    return this.#secrets;
   }
 
   /** How messages and log lines begin: `GET /banks/v1`. */
@@ -187,16 +203,17 @@ export class Call {
 
   /** Replaces its credentials. */
   authenticate(credentials: Credentials): void {
-    this.credentials = credentials;
+    this.#credentials = credentials;
     for (const name of Object.keys(credentials)) {
       const value = credentials[name];
-      this.headers[name.toLowerCase()] = value;
-      this.secrets.push(name === 'Authorization' ? value.slice(BEARER.length) : value);
+      this.#headers[name.toLowerCase()] = value;
+      this.#secrets.push(name === 'Authorization' ? value.slice(BEARER.length) : value);
     }
   }
 
   /**
-   * Takes headers and body as axios and the host's code have left them, without any credentials.
+   * Takes headers and body as axios and the application's code have left them. Of the headers that authenticate, it keeps its
+   * own.
    * @throws ServiceRequestError for headers that cannot be sent
    */
   complete(
@@ -207,7 +224,7 @@ export class Call {
     const { correlationIdHeader, idempotencyHeader } = http;
     this.body = body;
     const readsJson = (responseType ?? 'json') === 'json';
-    const sent = this.headers;
+    const sent = this.#headers;
     sent['user-agent'] = http.userAgent;
     takeHeaders(sent, headers, readsJson, appTokenHeader.toLowerCase());
     if (contentType) sent['content-type'] = contentType;

@@ -3,17 +3,16 @@ import { type ServiceApiError } from '../errors/index.js';
 import { isSuccess } from '../exchange/exchange.types.js';
 import { Answer } from './answer.js';
 import { answerError } from './answer-error.js';
+import { preparedCall } from './auth-headers.interceptor.js';
 import { encodeBody } from './body.js';
 import { sentId } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallRunner } from './call-runner.js';
 import { type ClientContext } from './client-context.js';
-import { preparedCall } from './prepare-call.js';
 
 /**
- * Axios's adapter for calls that the interceptor has prepared: takes a config, and returns an answer or throws one of our
- * errors. Code of the host never sees the credentials: the runner adds them, after all of it. No layer below knows
- * axios.
+ * Axios's adapter for calls that auth-headers.interceptor.ts has made: takes a config, and returns an answer or throws one
+ * of our errors. No layer below knows axios.
  */
 export function serviceAdapter(
   client: ClientContext,

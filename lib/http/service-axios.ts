@@ -1,11 +1,11 @@
 import axios, { Axios, type AxiosInstance, type CreateAxiosDefaults, mergeConfig } from 'axios';
 import { ServiceApiError } from '../errors/index.js';
+import { AuthHeadersInterceptor, type CallConfig } from './auth-headers.interceptor.js';
 import { PastAxios } from './call.js';
 import { CallObserver } from './call-observer.js';
 import { CallRunner } from './call-runner.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
 import { InterceptedCall, interceptedCallOf } from './intercepted-call.js';
-import { type CallConfig, CallPreparer } from './prepare-call.js';
 import { RetryBudget } from './retry-policy.js';
 import { serviceAdapter } from './service-adapter.js';
 
@@ -24,12 +24,12 @@ export function createServiceAxios(
   const observer = new CallObserver(client);
   const runner = new CallRunner(client, authenticator, budget, observer);
   const adapter = serviceAdapter(client, runner, observer);
-  const preparer = new CallPreparer(client, adapter);
+  const authHeaders = new AuthHeadersInterceptor(client, authenticator, adapter);
   // Ours runs last. A host may have changed that for all of its instances.
   const transitional = { legacyInterceptorReqResOrdering: true };
   const made = newAxios({ adapter, transitional, headers: headersByMethod() });
   // A synchronous one saves 3 us of a call. Axios 1.13 wants a second function if one throws.
-  made.interceptors.request.use(preparer.prepare, rethrow, { synchronous: true });
+  made.interceptors.request.use(authHeaders.intercept, rethrow, { synchronous: true });
   made.interceptors.response.use(undefined, (error: unknown) => {
     throw error instanceof PastAxios && error.reason instanceof ServiceApiError ? error.reason : error;
   });
@@ -41,7 +41,7 @@ export function createServiceAxios(
     // An interceptor repeats a request.
     if (earlier && !earlier.isDone) return send(config);
     const asked = mergeConfig(made.defaults as object, { ...config, params: undefined }) as CallConfig;
-    const call = new InterceptedCall(preparer.ask(asked), adapter, client, observer);
+    const call = new InterceptedCall(authHeaders.ask(asked), adapter, client, observer);
     const { route, pathParams, idempotencyKey } = asked;
     Object.assign(config, { url: asked.url, route, pathParams, idempotencyKey });
     if (earlier || asked.adapter === adapter) config.adapter = call.adapter;

@@ -402,7 +402,8 @@ describe("a host's own code", () => {
     const { axios, arrived } = await setUp();
     const kept: unknown[] = [];
     const transformRequest = function (this: InternalAxiosRequestConfig, data: unknown, headers: object) {
-      kept.push(this, headers);
+      // The call hangs on this config until the adapter takes it.
+      kept.push(plantedIn(this), plantedIn({ ...this }), this, headers);
       Object.assign(headers, { authorization: 'Basic theirs', 'SERVICE-APP-TOKEN': 'theirs', 'x-own': '1' });
       return `wrapped ${JSON.stringify(data)}`;
     };

@@ -228,6 +228,42 @@ describe('interceptors of the application', () => {
   });
 });
 
+describe("the module's own interceptor", () => {
+  const credentialsOf = (name: string) => ({ Authorization: `Bearer ${name}` });
+
+  it('attaches the credentials that are at hand; each attempt looks for others again', async () => {
+    const used: string[] = [];
+    const { axios, arrived } = await setUp({
+      listener: failing(503),
+      credentialsNow: () => credentialsOf(`token-${used.push('')}`),
+    });
+    let atHand: unknown;
+    const transformRequest = (data: unknown) => {
+      atHand = used.length;
+      return data;
+    };
+    await axios.get('/a', { transformRequest });
+    expect(atHand).toBe(1);
+    expect(arrived.map(({ headers }) => headers.authorization)).toEqual(['Bearer token-2', 'Bearer token-3']);
+  });
+
+  it('does not wait for a token, and attaches none to a call that is refused', async () => {
+    let asked = 0;
+    const { axios } = await setUp({ credentialsNow: () => credentialsOf(String((asked += 1))) });
+    await errorOf(axios.get('https://evil.example/'));
+    await errorOf(axios.get('/a', { adapter: 'http' }));
+    expect(asked).toBe(0);
+    const cold = await setUp({ cold: async () => undefined });
+    let isTransformed = false;
+    const transformRequest = () => void (isTransformed = true);
+    const call = cold.axios.get('/a', { transformRequest });
+    // In the same turn.
+    expect(isTransformed).toBe(true);
+    expect((await call).status).toBe(200);
+    expect(cold.arrived[0]?.headers.authorization).toBeDefined();
+  });
+});
+
 describe('what interceptors see of a path', () => {
   const template = '/v2/accounts/{account_id}/balances';
   const account = { account_id: 'a/b' };

@@ -324,7 +324,7 @@ describe('attempts of one call', () => {
       [503, '{}'],
       [400, page],
     ] as const) {
-      const tokens = ['first', 'second'];
+      const tokens = ['of the interceptor', 'first', 'second'];
       const { axios, arrived } = await setUp({
         listener: firstAnswered(status, HTML, text),
         identity: { certificate: undefined, reloadAfterRefusal: async () => true },

@@ -8,7 +8,7 @@ import { AllowedUrls, type CallUrl } from './allowed-urls.js';
 import { notEncoded, prepareBody } from './body.js';
 import { Call, type GivenCall } from './call.js';
 import { checkKey, checkResponseType, checkWhole, type HttpCallOptions } from './call-options.js';
-import { type ClientContext } from './client-context.js';
+import { type CallAuthenticator, type ClientContext } from './client-context.js';
 import { type InterceptedCall, interceptedCallOf } from './intercepted-call.js';
 import { fillPath } from './path-template.js';
 
@@ -32,26 +32,32 @@ const OTHER_ADAPTER =
 const NOT_PREPARED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), interceptors.request.clear() or eject()";
 
-/** Makes the {@link Call} of an axios config. */
-export class CallPreparer {
+/**
+ * Makes the {@link Call} of an axios config, and attaches the app token, the bearer or both to it. They are not set in
+ * `config.headers`, where code of the application could read them.
+ */
+export class AuthHeadersInterceptor {
   readonly #client: ClientContext;
+  readonly #authenticator: CallAuthenticator;
   readonly #adapter: AxiosAdapter;
   readonly #urls: AllowedUrls;
   readonly #basePath: string;
 
-  constructor(client: ClientContext, adapter: AxiosAdapter) {
+  constructor(client: ClientContext, authenticator: CallAuthenticator, adapter: AxiosAdapter) {
     const { addresses } = client.options;
     this.#client = client;
+    this.#authenticator = authenticator;
     this.#adapter = adapter;
     this.#urls = new AllowedUrls(addresses);
     this.#basePath = withoutSlashes(new URL(addresses.baseUrl).pathname);
   }
 
   /**
-   * The interceptor, which axios runs last, after those of the application: checks a call, and makes it. Throws
-   * ServiceRequestError for a call that leads elsewhere or cannot be sent.
+   * The interceptor, which axios runs last, after those of the application. It is synchronous, and never waits for a token:
+   * if none is at hand, the runner waits, which counts calls, renewals and retries. Throws ServiceRequestError for a call
+   * that leads elsewhere or cannot be sent.
    */
-  readonly prepare = (config: CallConfig): CallConfig => {
+  readonly intercept = (config: CallConfig): CallConfig => {
     const { calls, options, identity } = this.#client;
     const intercepted = config.adapter === this.#adapter ? undefined : interceptedCallOf(config.adapter);
     if (!intercepted) {
@@ -79,12 +85,15 @@ export class CallPreparer {
     // Axios would end the call with an error of its own.
     config.signal = config.cancelToken = undefined;
     config[CALL] = call;
+    // Last: a token that is due for renewal is renewed only for a call that will be sent.
+    const credentials = this.#authenticator.use();
+    if (credentials) call.authenticate(credentials);
     return config;
   };
 
   /**
    * A call as its caller asks for it, before the interceptors of the application: fills in the path, and sets the route.
-   * What is wrong with it is left to {@link prepare}, as an interceptor may correct it.
+   * What is wrong with it is left to {@link intercept}, as an interceptor may correct it.
    */
   ask(config: CallConfig): Call {
     const { http, addresses } = this.#client.options;
