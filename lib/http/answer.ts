@@ -37,7 +37,7 @@ export class Answer {
 
   /** Secrets that it might echo: also the app token, even if the call was sent without it. */
   get secrets(): readonly string[] {
-    const { secrets } = this.call;
+    const secrets = this.call.getSecrets();
     const appToken = this.client.options.appToken?.reveal();
     return appToken === undefined || secrets.includes(appToken) ? secrets : [...secrets, appToken];
   }
@@ -59,7 +59,7 @@ export class Answer {
   /** For `response` of an error. The app token is no secret there: it is the application's id, which an answer may name. */
   kept(json: unknown): () => ApiErrorResponse {
     const { appToken, appTokenHeader } = this.client.options;
-    const bearers = this.call.secrets.filter((secret) => secret !== appToken?.reveal());
+    const bearers = this.call.getSecrets().filter((secret) => secret !== appToken?.reveal());
     return errorResponse(this.response, json, bearers, appTokenHeader);
   }
 

@@ -71,8 +71,9 @@ export class CallObserver {
 }
 
 /** Their kinds alone: a log may be read by many. */
-function describeCredentials({ credentials, certificate, url }: Call): string {
-  const kinds: string[] = Object.keys(credentials).map((name) =>
+function describeCredentials(call: Call): string {
+  const { certificate, url } = call;
+  const kinds: string[] = Object.keys(call.getCredentials()).map((name) =>
     name === 'Authorization' ? 'bearer' : 'app token',
   );
   if (certificate && url.protocol === 'https:') kinds.push('client certificate');

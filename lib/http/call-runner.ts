@@ -103,7 +103,7 @@ export class CallRunner {
     // A call with a short time limit is sent after half of it: the server's refusal tells its caller more than a timeout.
     if (this.#newCertificate) await this.#waitFor(this.#newCertificate, call, call.leftMs / 2);
     const credentials = this.#authenticator.use() ?? (await this.#authenticator.get(waitOf(call)));
-    if (credentials !== call.credentials) call.authenticate(credentials);
+    if (credentials !== call.getCredentials()) call.authenticate(credentials);
     const isAlone = this.#running === 0;
     this.#running += 1;
     try {
@@ -129,7 +129,7 @@ export class CallRunner {
     return io.exchange({
       url: call.url,
       method: call.method,
-      headers: call.headers,
+      headers: call.getHeaders(),
       body: call.body,
       agent: identity.agentFor(call.url),
       mayRepeat: isRepeatable(call),
@@ -184,7 +184,7 @@ export class CallRunner {
   async #replaceToken(call: Call): Promise<boolean> {
     if (call.triedToken) return false;
     call.triedToken = true;
-    return (await this.#authenticator.replace(call.credentials, waitOf(call))) !== undefined;
+    return (await this.#authenticator.replace(call.getCredentials(), waitOf(call))) !== undefined;
   }
 
   /**

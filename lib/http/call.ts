@@ -111,18 +111,19 @@ export class Call {
     this.#given = given;
   }
 
+  // Methods, because util.inspect() reads getters if it is told to.
   /** In lower case, with the credentials. */
-  get headers(): Record<string, string> {
+  getHeaders(): Record<string, string> {
     return this.#headers;
   }
 
   /** Those of the last attempt, or from the interceptor on those of the next one. */
-  get credentials(): Credentials {
+  getCredentials(): Credentials {
     return this.#credentials;
   }
 
   /** All credentials that it ever had: no error may show one. */
-  get secrets(): readonly string[] {
+  getSecrets(): readonly string[] {
     return this.#secrets;
   }
 
@@ -251,6 +252,7 @@ function madeId(make: () => unknown): string | undefined {
 }
 
 /** The correlation id of a call, for an error. It may be the caller's own. */
-export function sentId({ correlationId, secrets }: Call): string | undefined {
-  return correlationId === undefined ? undefined : cleanText(correlationId, secrets, 128);
+export function sentId(call: Call): string | undefined {
+  const { correlationId } = call;
+  return correlationId === undefined ? undefined : cleanText(correlationId, call.getSecrets(), 128);
 }

@@ -44,16 +44,16 @@ export function isCredentialFault(response: ExchangeResponse): boolean {
  */
 export function explainAnswer(
   response: ExchangeResponse,
-  { url, credentials }: Call,
+  call: Call,
   { options, identity }: ErrorClient,
   name?: string,
 ): Explanation {
   const { authentication, addresses, describeOption } = options;
-  const both = authentication === 'oauth' && Object.keys(credentials).length > 1;
+  const both = authentication === 'oauth' && Object.keys(call.getCredentials()).length > 1;
   // `http:` is for loopback alone: what listens there does TLS.
   const isSidecar = addresses.baseUrl.startsWith('http:');
   const row = ROWS.find(
-    (each) => (!each.both || both) && (!each.sidecar || isSidecar) && each.if(response, url.pathname),
+    (each) => (!each.both || both) && (!each.sidecar || isSidecar) && each.if(response, call.url.pathname),
   );
   const { certificate, keyType, lastIssuer } = identity;
   const inUse = certificate ? `in use is ${describeCertificate(certificate)}` : 'none is set';

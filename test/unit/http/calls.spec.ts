@@ -403,6 +403,7 @@ describe("a host's own code", () => {
     const kept: unknown[] = [];
     const transformRequest = function (this: InternalAxiosRequestConfig, data: unknown, headers: object) {
       // The call hangs on this config until the adapter takes it.
+      kept.push(inspect(this, { depth: 20, showHidden: true, getters: true }));
       kept.push(plantedIn(this), plantedIn({ ...this }), this, headers);
       Object.assign(headers, { authorization: 'Basic theirs', 'SERVICE-APP-TOKEN': 'theirs', 'x-own': '1' });
       return `wrapped ${JSON.stringify(data)}`;
