@@ -5,7 +5,13 @@ import { parseArgs } from 'node:util';
 import { BEARER } from '../auth/authenticator.js';
 import { decodeText } from '../config/read-file.js';
 import { createClient, systemIo } from '../engine/create-client.js';
-import { cleanText, describeError, describeFault, holdsSecret, type ServiceError } from '../errors/index.js';
+import {
+  cleanText,
+  describeError,
+  describeFault,
+  containsSecret,
+  type ServiceError,
+} from '../errors/index.js';
 import { parseJson } from '../exchange/decode.js';
 import { type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { SILENT } from '../exchange/io.js';
@@ -116,7 +122,7 @@ async function readBody(given: string, cwd: string) {
 /** On a terminal text alone, with escapes in place of what it would take for a command, or would turn around. */
 function printBody(body: Buffer, secrets: readonly string[], io: CommandIo): void {
   const text = body.toString();
-  if (holdsSecret(text, secrets)) io.err('The body holds a credential, and is not shown.\n');
+  if (containsSecret(text, secrets)) io.err('The body holds a credential, and is not shown.\n');
   else if (!io.outIsTerminal) io.out(body);
   else if (/[\0\ufffd]/.test(text)) io.err(`${body.length} bytes that are no text: > <file> keeps them.\n`);
   else io.out(`${text.replace(/(?![\n\t])[\p{Cc}\p{Cf}]/gu, encodeURIComponent)}\n`);

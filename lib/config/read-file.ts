@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { codedError } from '../errors/coded-error.js';
+import { codedError } from '../errors/error-codes.js';
 import { Secret, type SecretSource, type SecretValue } from './secret.js';
 
 /** A secret has some hundred bytes, a PEM file some thousand, a file of all public root certificates about 200,000. */

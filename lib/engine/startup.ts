@@ -1,7 +1,7 @@
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type BanksService } from '../banks/banks.service.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { ServiceError, ServiceStartupError, whatHappened } from '../errors/index.js';
+import { ServiceError, ServiceStartupError, messageSentence } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
 import { systemClock } from '../time/clock.js';
 import { type Identity } from '../tls/client-identity.js';
@@ -33,7 +33,7 @@ export async function checkStart(
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const { hint = 'If the check keeps failing, run npx nestjs-service doctor.' } = error;
-    const message = `${whatHappened(error)} ${hint}`;
+    const message = `${messageSentence(error)} ${hint}`;
     if (options.startupCheck === 'warn') return log.warn(`The start-up check failed (${check}): ${message}`);
     const [option = options.addresses.baseOption] = error.options ?? [];
     throw new ServiceStartupError(check, { ...options.locate(option), message });

@@ -1,48 +1,48 @@
 import { cleanText } from './clean-text.js';
 import { type Explanation, hideFields, keepHidden, ServiceError } from './service.error.js';
 
-/** The body of an error answer, as the service sends it (docs/service.md#errors). */
+/** The body of an error response, as the service sends it (docs/service.md#errors). */
 export interface ApiErrorBody {
   status?: string | number;
-  /** A list is joined by `; `. Without it: `detail` or `title` of problem details (RFC 9457). */
+  /** A list of messages is joined by `; `. If there is no `message`: `detail` or `title` of problem details (RFC 9457). */
   message?: string;
 }
 
-/** What front ends act on. Any other status may be text. */
-const NAME = /^[A-Z][A-Z0-9_]{1,63}$/;
+/** Only a status of this form is an error code that a front end can act on. Any other may be a sentence. */
+const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,63}$/;
 
-/** The service's name of the case, such as `CUSTOMER_ALREADY_EXISTS`; undefined if the body's status is none. */
-export function caseOf({ status }: ApiErrorBody = {}): string | undefined {
-  return typeof status === 'string' && NAME.test(status) ? status : undefined;
+/** The service's error code, such as `CUSTOMER_ALREADY_EXISTS`; undefined if the body has none. */
+export function serviceErrorCode({ status }: ApiErrorBody = {}): string | undefined {
+  return typeof status === 'string' && ERROR_CODE.test(status) ? status : undefined;
 }
 
-/** What the service answered, without credentials of this module; it may hold personal data. */
+/** The whole response of the service, without the credentials of this module. It may contain personal data. */
 export interface ApiErrorResponse {
   readonly status: number;
   /** In lower case. Without `set-cookie`, `authorization` and the header of the app token. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The JSON of the body. Undefined if it is not JSON, has more than 64 KiB, or holds a credential. */
+  /** The parsed JSON body. Undefined if the body is not JSON, is larger than 64 KiB, or contains a credential. */
   readonly data?: unknown;
 }
 
-/** What a {@link ServiceApiError} is made of. Default `code`: `api_error`; `retryable`: false. */
+/** The fields of a {@link ServiceApiError}. Default `code`: `api_error`. Default `retryable`: false. */
 export interface ApiErrorDetails
   extends
     Explanation,
     Pick<ServiceApiError, 'status' | 'method' | 'path'>,
     Partial<Pick<ServiceApiError, 'code' | 'retryable'>>,
     Partial<Omit<ServiceApiError, 'status' | 'method' | 'path' | 'response' | keyof ServiceError>> {
-  /** Makes {@link ServiceApiError.response}, each time that it is read. */
+  /** Called each time that {@link ServiceApiError.response} is read. */
   response?: () => ApiErrorResponse;
-  /** The credentials that a text of the answer may echo. */
+  /** The credentials that a text of the response may repeat. */
   secrets?: () => readonly string[];
 }
 
 const SECRETS = Symbol('secrets');
-/** Characters of a field that front ends get. */
-const MAX_FIELD = 200;
+/** The most characters of a field that is passed on to front ends. */
+const MAX_FIELD_LENGTH = 200;
 
-/** The service answered with an error status, or with a body that cannot be used (docs/service.md#errors). */
+/** The service responded with an error status, or with a body that cannot be used (docs/service.md#errors). */
 export class ServiceApiError extends ServiceError {
   static {
     hideFields(this.prototype, ['path', 'response']);
@@ -54,17 +54,20 @@ export class ServiceApiError extends ServiceError {
   readonly status: number;
   readonly body?: ApiErrorBody;
   readonly method: string;
-  /** The path without ids: with `pathParams` the template, without them what is known of the API: `/data/v2/accounts/{}/balances`. */
+  /**
+   * The path without ids: with `pathParams` its template, such as `/data/v2/accounts/{account_id}/balances`. Without them,
+   * each segment that may be an id is `{}`: `/data/v2/accounts/{}/balances`.
+   */
   readonly route: string;
-  /** The path without query, which may hold a customer's id: no log, JSON or printed form of the error shows it. */
+  /** The path without its query. It may contain a customer's id, so logs, JSON and printed forms of the error omit it. */
   declare readonly path: string;
-  /** The answer's correlation id, for questions to the service's support; else the one that was sent. */
+  /** The response's correlation id, for questions to the service's support. If it has none, the id that was sent. */
   readonly correlationId?: string;
-  /** Seconds, from the Retry-After of the answer. */
+  /** Seconds to wait, from the response's Retry-After header. */
   readonly retryAfter?: number;
   /**
-   * True if the service refused our credentials or client certificate: 401, 403, and a proxy's page about the client
-   * certificate (400). A caller of the host cannot correct that.
+   * True if the service refused the application's credentials or client certificate: 401, 403, and a proxy's page about the
+   * client certificate (400). A user of the application cannot correct that.
    */
   readonly credentialFault: boolean;
   /**
@@ -74,12 +77,12 @@ export class ServiceApiError extends ServiceError {
    */
   readonly outcomeUnknown: boolean;
   /**
-   * The key of the call (`http.idempotencyHeader`), if `outcomeUnknown` is true. The same call can be sent again with
-   * it. For programs: do not show it to callers.
+   * The call's idempotency key (`http.idempotencyHeader`), if `outcomeUnknown` is true. Send the same call again with this
+   * key. Do not show the key to users.
    */
   readonly idempotencyKey?: string;
   /**
-   * The whole answer, for programs; also the body that `parse` refused. No log, JSON or printed form of the error shows it.
+   * The whole response, including a body that `parse` refused. Logs, JSON and printed forms of the error omit it.
    */
   declare readonly response?: ApiErrorResponse;
 
@@ -101,10 +104,10 @@ export class ServiceApiError extends ServiceError {
 }
 
 /**
- * The fields of these names in the service's answer: numbers, and texts, cleaned as its message is. Undefined if there is
- * none.
+ * Picks the numbers and texts with these names from the service's response. Texts are cleaned like its message. Undefined
+ * if the response has none of them.
  */
-export function fieldsOf(
+export function pickFields(
   error: ServiceApiError & { [SECRETS]?: () => readonly string[] },
   names: readonly string[],
 ): Record<string, string | number> | undefined {
@@ -115,8 +118,8 @@ export function fieldsOf(
     const value = Object.hasOwn(data, name) ? data[name] : undefined;
     if (typeof value === 'number' && Number.isFinite(value)) fields.push([name, value]);
     if (typeof value !== 'string') continue;
-    const text = cleanText(value, error[SECRETS]?.() ?? [], MAX_FIELD);
-    fields.push([name, text.length > MAX_FIELD ? `${text.slice(0, MAX_FIELD - 1)}…` : text]);
+    const text = cleanText(value, error[SECRETS]?.() ?? [], MAX_FIELD_LENGTH);
+    fields.push([name, text.length > MAX_FIELD_LENGTH ? `${text.slice(0, MAX_FIELD_LENGTH - 1)}…` : text]);
   }
   return fields.length > 0 ? Object.fromEntries(fields) : undefined;
 }

@@ -1,29 +1,32 @@
-/** Stands in place of a text that holds a secret. */
+/** Replaces a text that contains a secret. */
 const NOT_SHOWN = '[not shown: it contains a secret or a part of one]';
-// Base64url parts: a JWT, a JWE (five parts), or what is left of one that was cut off. A short one needs both dots.
+// A JWT or JWE: two to five base64url parts, or what is left after truncation. A short text counts only with both dots.
 const JWT = /(?<![\w-])eyJ(?:(?=[\w.-]{20})[\w-]*(?:\.[\w-]*){0,4}|[\w-]+\.[\w-]+\.[\w-]*)/;
 const PEM = '-----BEGIN';
-/** Of an address or a form, of HTML, of JSON. */
+/** An escape sequence of a URL or form, of HTML, or of JSON. */
 const ESCAPE = '(?:%(?:25)*[\\da-f]{2}|&#?\\w{1,8};|\\\\u[\\da-f]{4})';
 const ESCAPES = new RegExp(ESCAPE, 'gi');
-/** A text of which each character is escaped may hold anything. */
+/** A text in which every character is escaped may hide a secret. */
 const MANY_ESCAPES = new RegExp(`${ESCAPE}{8}`, 'i');
 
-/** So many letters or digits of a secret in a row are a part of it. */
-const ROW = 8;
-const ROWS = /[a-z\d]{8,}/g;
-/** Fewer letters and digits than this are in many texts. */
+/** A text that shares this many letters or digits in a row with a secret contains a part of the secret. */
+const RUN_LENGTH = 8;
+const RUNS = /[a-z\d]{8,}/g;
+/** A secret with fewer letters and digits than this would match many harmless texts. */
 const MIN_LETTERS = 4;
 
-/** Read of a text before white space and invisible characters are removed: an answer may have megabytes of them. */
+/** Characters of a text that are cleaned, beyond those shown. A response may contain megabytes of white space. */
 const MAX_READ = 20_000;
-/** Searched beyond what is shown: what is cut off may be the rest of a secret. */
+/** Characters that are searched beyond those shown: the text may be cut in the middle of a secret. */
 const MARGIN = 200;
 
 /**
- * Makes foreign text safe for an error or a log: one line of at most `maxLength` characters. A text is not shown at all
- * if it shares 8 letters or digits in a row with one of the secrets, or holds a whole one, whatever its case and white
- * space; or has eight escapes in a row, a JWT or a PEM block.
+ * Makes a text from outside safe for an error or a log: one line of at most `maxLength` characters. The whole text is
+ * replaced by a note if, ignoring case and white space, it contains one of:
+ * - 8 letters or digits in a row that one of the secrets contains too,
+ * - a whole secret,
+ * - eight escape sequences in a row,
+ * - a JWT or a PEM block.
  */
 export function cleanText(text: string, secrets: readonly string[], maxLength: number): string {
   const cleaned = text
@@ -32,12 +35,12 @@ export function cleanText(text: string, secrets: readonly string[], maxLength: n
     .replace(/[\p{Cc}\s]+/gu, ' ')
     .trim();
   const read = cleaned.slice(0, maxLength + MARGIN);
-  if (MANY_ESCAPES.test(read) || sharesRow(read, secrets) || holdsSecret(read, secrets)) return NOT_SHOWN;
+  if (MANY_ESCAPES.test(read) || sharesRun(read, secrets) || containsSecret(read, secrets)) return NOT_SHOWN;
   return cleaned.length > maxLength ? `${cleaned.slice(0, maxLength)}…` : cleaned;
 }
 
-/** Whether a text holds a whole secret, plain or escaped; or a JWT or PEM block of anybody. */
-export function holdsSecret(text: string, secrets: readonly string[]): boolean {
+/** Whether a text contains a whole secret, plain or escaped, or any JWT or PEM block. */
+export function containsSecret(text: string, secrets: readonly string[]): boolean {
   if (JWT.test(text) || text.includes(PEM)) return true;
   const given = folded(text);
   const readings = [given, given.replace(ESCAPES, unescaped)].map(lettersOf);
@@ -48,18 +51,18 @@ export function holdsSecret(text: string, secrets: readonly string[]): boolean {
   });
 }
 
-/** The character of a number; nothing for a name, which stands for a sign. */
+/** The character of a numeric escape. A named one, such as `&amp;`, is never a letter or digit, and becomes empty. */
 function unescaped(escape: string): string {
   const [, hex, decimal] = /^(?:%(?:25)*|&#x|\\u)([\da-f]+)|^&#(\d+)/i.exec(escape) ?? [];
   const code = hex === undefined ? Number(decimal) : parseInt(hex, 16);
   return code < 128 ? String.fromCharCode(code).toLowerCase() : '';
 }
 
-function sharesRow(text: string, secrets: readonly string[]): boolean {
+function sharesRun(text: string, secrets: readonly string[]): boolean {
   const all = secrets.map(folded).join('\n');
-  return (folded(text).match(ROWS) ?? []).some((row) => {
-    for (let start = 0; start + ROW <= row.length; start += 1)
-      if (all.includes(row.slice(start, start + ROW))) return true;
+  return (folded(text).match(RUNS) ?? []).some((run) => {
+    for (let start = 0; start + RUN_LENGTH <= run.length; start += 1)
+      if (all.includes(run.slice(start, start + RUN_LENGTH))) return true;
     return false;
   });
 }

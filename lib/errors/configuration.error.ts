@@ -1,18 +1,18 @@
 import { ServiceError, type Remedy } from './service.error.js';
 
-/** Where an option is set. */
+/** The names of an option, in code and in the environment. */
 export interface OptionLocation {
-  /** The option's path, as in `ServiceModuleOptions`: `oauth.clientId`. */
+  /** The path in `ServiceModuleOptions`: `oauth.clientId`. */
   option: string;
-  /** The option's environment variable: `SERVICE_CLIENT_ID`. Absent if it has none. */
+  /** The environment variable: `SERVICE_CLIENT_ID`. Absent if the option has none. */
   variable?: string;
 }
 
-/** One fault of the configuration, and where to correct it. */
+/** One fault of the configuration, with the option to correct. */
 export interface ConfigurationFault extends OptionLocation {
   /** What is wrong and what to do. Never contains a secret. */
   message: string;
-  /** @internal The option is not set, rather than wrong. */
+  /** @internal True if the option is not set; false if its value is wrong. */
   isMissing?: boolean;
 }
 
@@ -23,7 +23,7 @@ export class ServiceConfigurationError extends ServiceError {
     'invalid_configuration';
   declare readonly faults: readonly ConfigurationFault[];
 
-  /** @param explanation in place of the heading and the faults */
+  /** @param explanation its message replaces the heading and the list of faults */
   constructor(
     faults: readonly ConfigurationFault[],
     heading = 'The configuration of ServiceModule is not usable',
@@ -32,7 +32,7 @@ export class ServiceConfigurationError extends ServiceError {
     const lines = faults.map((fault) => `\n  - ${describeFault(fault)}`);
     super(explanation.message ?? `${heading}:${lines.join('')}`, explanation);
     const value = faults.map(({ option, variable, message }) => ({ option, variable, message }));
-    // Not enumerable: what prints the error prints its message, which has them all.
+    // Not enumerable, because the message already lists the faults: a logger would print them twice.
     Object.defineProperty(this, 'faults', { value, configurable: true, writable: true });
   }
 
@@ -46,9 +46,9 @@ export class ServiceConfigurationError extends ServiceError {
   }
 }
 
-/** The public fields of a certificate, to find it in the developer portal. */
+/** Public fields of a certificate, with which you find it in the developer portal. */
 export interface CertificateSummary {
-  /** If the certificate has no subject, its alternative names or its serial number. */
+  /** The subject. If the certificate has none, its alternative names or its serial number. */
   subject: string;
   issuer: string;
   fingerprint256: string;
@@ -57,8 +57,9 @@ export interface CertificateSummary {
 }
 
 /**
- * Code `invalid_certificate`: the client certificate, its key or the service's chain is not usable, at start-up or at a
- * reload. Code `certificate_refused`: the server refused our certificate in a call.
+ * A fault of certificates. Codes:
+ * - `invalid_certificate`: the client certificate, its key or the service's chain is not usable, at start-up or at a reload.
+ * - `certificate_refused`: the server refused the client certificate in a call.
  */
 export class ServiceCertificateError extends ServiceConfigurationError {
   override readonly code: 'invalid_certificate' | 'certificate_refused';
@@ -69,8 +70,8 @@ export class ServiceCertificateError extends ServiceConfigurationError {
     faults: readonly ConfigurationFault[],
     details: Remedy & Partial<Pick<ServiceCertificateError, 'code' | 'certificate' | 'message'>> = {},
   ) {
-    const refused = details.code === 'certificate_refused';
-    const heading = refused
+    const isRefused = details.code === 'certificate_refused';
+    const heading = isRefused
       ? 'The server refused the client certificate'
       : faults.every(({ option }) => option === 'tls.chain')
         ? "The chain of the service's certificate is not usable"
@@ -82,19 +83,19 @@ export class ServiceCertificateError extends ServiceConfigurationError {
 }
 
 /**
- * `startupCheck` is `fail`, and the module does not reach the service as it should. Code: `startup_check_failed`. `faults`
- * has one entry: the cause, which may also be the network or the service itself, and what to do.
+ * The start-up check failed, and `startupCheck` is `fail`. Code: `startup_check_failed`. `faults` has one entry with the
+ * cause and what to do. The cause may also be the network or the service itself.
  */
 export class ServiceStartupError extends ServiceConfigurationError {
   override readonly code = 'startup_check_failed';
 
-  /** @param check the call that failed, by its name in `nestjs-service doctor`: `token.api` or `api.banks` */
+  /** @param check the failed call, named as in `nestjs-service doctor`: `token.api` or `api.banks` */
   constructor(check: string, fault: ConfigurationFault) {
     super([fault], `The start-up check failed (${check})`);
   }
 }
 
-/** "oauth.clientId (SERVICE_CLIENT_ID)": how a message names an option. */
+/** How messages name an option: "oauth.clientId (SERVICE_CLIENT_ID)". */
 export function describeLocation({ option, variable }: OptionLocation): string {
   return variable ? `${option} (${variable})` : option;
 }

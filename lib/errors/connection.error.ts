@@ -1,33 +1,36 @@
 import { type ConnectionErrorKind } from './error-codes.js';
 import { type Explanation, hideFields, keepHidden, ServiceError } from './service.error.js';
 
-/** What a {@link ServiceConnectionError} is made of. */
+/** The fields of a {@link ServiceConnectionError}. */
 export interface ConnectionErrorDetails
   extends
     Explanation,
     Pick<ServiceConnectionError, 'kind'>,
     Partial<Omit<ServiceConnectionError, 'kind' | keyof ServiceError>> {
-  /** Default: by its kind, unless the outcome is unknown. */
+  /** Default: false if the outcome is unknown, otherwise according to the kind. */
   retryable?: boolean;
 }
 
 export const CLIENT_CLOSED = 'the client is closed, or its application is shutting down';
 
-/** These stay as they are: another attempt would fail in the same way. */
-const LASTING: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'protocol', 'redirect', 'too_large']);
+/** Another attempt would fail in the same way. */
+const PERMANENT: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'protocol', 'redirect', 'too_large']);
 /**
- * A proxy that cannot be reached may recover. With 404 and 5xx, proxies say that they cannot look the name up or connect, which
- * is tried again without a proxy too. Their other 4xx would come back, a wrong password may lock the account, and a certificate
- * stays the same.
+ * Reasons of a `proxy` fault that another attempt may overcome:
+ * - The proxy cannot be reached.
+ * - The proxy answers 404 or 5xx: it could not look up the host name or connect. Without a proxy, these faults are retried
+ *   too.
+ *
+ * Any other 4xx would come again, and repeating a wrong password may lock the account.
  */
-const PASSING_PROXY = /_(404|5\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/;
+const TRANSIENT_PROXY_REASON = /_(404|5\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/;
 
-/** Whether a fault may be over later. */
-export function mayPass({ kind, reason = '' }: Pick<ServiceConnectionError, 'kind' | 'reason'>): boolean {
-  return kind === 'proxy' ? PASSING_PROXY.test(reason) : !LASTING.has(kind);
+/** Whether another attempt may succeed. */
+export function isTransient({ kind, reason = '' }: Pick<ServiceConnectionError, 'kind' | 'reason'>): boolean {
+  return kind === 'proxy' ? TRANSIENT_PROXY_REASON.test(reason) : !PERMANENT.has(kind);
 }
 
-/** There is no complete answer. Code: `connection_` and the kind, for example `connection_timeout`. */
+/** The call has no complete response. Code: `connection_` and the kind, for example `connection_timeout`. */
 export class ServiceConnectionError extends ServiceError {
   static {
     hideFields(this.prototype, ['path']);
@@ -36,29 +39,36 @@ export class ServiceConnectionError extends ServiceError {
   readonly code: `connection_${ConnectionErrorKind}`;
   readonly kind: ConnectionErrorKind;
   readonly method?: string;
-  /** The path without ids: with `pathParams` the template, without them what is known of the API: `/data/v2/accounts/{}/balances`. */
+  /**
+   * The path without ids: with `pathParams` its template, such as `/data/v2/accounts/{account_id}/balances`. Without them,
+   * each segment that may be an id is `{}`: `/data/v2/accounts/{}/balances`.
+   */
   readonly route?: string;
-  /** The path without query, which may hold a customer's id: no log, JSON or printed form of the error shows it. */
+  /** The path without its query. It may contain a customer's id, so logs, JSON and printed forms of the error omit it. */
   declare readonly path?: string;
   /**
-   * A code of the operating system, Node or OpenSSL (`ECONNRESET`, `CERT_HAS_EXPIRED`), `ERR_CONNECT_TIMEOUT` (see
-   * `http.connectTimeout`), `ERR_INTERCEPTOR_TIMEOUT` (an interceptor of the application had not settled), or the status of
-   * a redirect. A slash in Node's code is an underscore here: from Node 22.20 on, TLS
-   * alert 40 is `ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE` or `ERR_SSL_SSL_TLS_ALERT_HANDSHAKE_FAILURE`, depending on where
-   * Node noticed it. Before, it is `ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE`.
+   * One of:
+   * - a code of the operating system, Node or OpenSSL, such as `ECONNRESET` or `CERT_HAS_EXPIRED`,
+   * - `ERR_CONNECT_TIMEOUT`: `http.connectTimeout` has passed,
+   * - `ERR_INTERCEPTOR_TIMEOUT`: an interceptor of the application did not settle in time,
+   * - the status of a redirect.
+   *
+   * A slash in Node's code is replaced by an underscore. Since Node 22.20, TLS alert 40 is
+   * `ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE` or `ERR_SSL_SSL_TLS_ALERT_HANDSHAKE_FAILURE`, depending on where Node noticed
+   * it. In older versions it is `ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE`.
    */
   readonly reason?: string;
   /**
-   * True if the service may have carried out the call (POST, PUT, PATCH or DELETE). Find out what happened before you send
-   * it again. False if the service did nothing, and for calls that change nothing (GET, HEAD, OPTIONS, and with `readOnly`).
+   * True if the service may have carried out a POST, PUT, PATCH or DELETE: find out whether it did before you send the call
+   * again. False if the service certainly did nothing, and for calls that change nothing (GET, HEAD, OPTIONS, `readOnly`).
    */
   readonly outcomeUnknown: boolean;
   /**
-   * The key of the call (`http.idempotencyHeader`) if the outcome is unknown: the same call can be sent again with it.
-   * For programs: do not show it to callers.
+   * The call's idempotency key (`http.idempotencyHeader`), if `outcomeUnknown` is true. Send the same call again with this
+   * key. Do not show the key to users.
    */
   readonly idempotencyKey?: string;
-  /** The correlation id that was sent with the call, if any (`http.requestId`). */
+  /** The correlation id that was sent with the call (`http.requestId`). */
   readonly correlationId?: string;
   /** The origin that a redirect leads to. */
   readonly location?: string;
@@ -66,7 +76,7 @@ export class ServiceConnectionError extends ServiceError {
   constructor(details: ConnectionErrorDetails) {
     super(details.message, {
       ...details,
-      retryable: details.retryable ?? (!details.outcomeUnknown && mayPass(details)),
+      retryable: details.retryable ?? (!details.outcomeUnknown && isTransient(details)),
     });
     this.code = `connection_${details.kind}`;
     this.kind = details.kind;

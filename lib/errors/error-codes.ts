@@ -1,6 +1,13 @@
+/** An error with a `code`, like those of Node. */
+export function codedError(message: string, code: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
 /**
- * Why there is no answer. `closed`: the client was closed, or the call's cancelToken was cancelled. `proxy`: the
- * proxy of `http.proxy` cannot be reached, or refused the connection. `network`: none of the others.
+ * Why a call has no complete response. Kinds that need an explanation:
+ * - `closed`: the client was closed, or the call's cancelToken was cancelled.
+ * - `proxy`: the proxy of `http.proxy` cannot be reached, or it refused the connection.
+ * - `network`: any network fault that is none of the other kinds.
  */
 export type ConnectionErrorKind =
   | 'timeout'
@@ -17,9 +24,10 @@ export type ConnectionErrorKind =
 
 /**
  * - `token_refused`: the endpoint answered with an OAuth error (RFC 6749, 5.2) or another 4xx.
- * - `token_unavailable`: no verdict, which may pass: 5xx, 408, 425, a page, or a 401 or 403 without an OAuth error.
+ * - `token_unavailable`: the endpoint decided nothing, so a later request may succeed: 5xx, 408, 425, an HTML page, or a 401
+ *   or 403 without an OAuth error.
  * - `token_rate_limited`: the endpoint answered 429, and its Retry-After has not passed yet.
- * - `invalid_token_response`: the answer does not follow RFC 6749, 5.1 or docs/service.md#tokens.
+ * - `invalid_token_response`: the response does not follow RFC 6749, 5.1 or docs/service.md#tokens.
  * - `oauth_not_configured`: a token was requested, but there are no OAuth credentials (docs/service.md#oauth).
  * - `client_secret_unavailable`: the client secret could not be read.
  */
@@ -31,7 +39,7 @@ export type TokenErrorCode =
   | 'oauth_not_configured'
   | 'client_secret_unavailable';
 
-/** The codes of all errors. */
+/** Every value of `ServiceError.code`. */
 export type ServiceErrorCode =
   | 'invalid_configuration'
   | 'invalid_certificate'

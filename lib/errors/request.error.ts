@@ -1,8 +1,8 @@
 import { type Remedy, ServiceError } from './service.error.js';
 
-const IN_CODE = "Correct it in the application's code: no caller of the application can.";
+const CORRECT_THE_CODE = "Correct the application's code: its users cannot.";
 
-/** One fault in a caller's input. */
+/** One fault in the input of a call. */
 export interface RequestFault {
   property: string;
   /** What is wrong. Never quotes the value. */
@@ -10,8 +10,8 @@ export interface RequestFault {
 }
 
 /**
- * The caller's input was refused before anything was sent. Code: `invalid_request`. With a `hint` it is a fault of the
- * application's own code, such as an option of the call, and not of what its callers sent.
+ * The input of a call is not valid, so nothing was sent. Code: `invalid_request`. If the error has a `hint`, the mistake is
+ * in the application's own code, for example in an option of the call, and not in what its users sent.
  */
 export class ServiceRequestError extends ServiceError {
   readonly code = 'invalid_request';
@@ -25,13 +25,13 @@ export class ServiceRequestError extends ServiceError {
     this.faults = faults;
   }
 
-  /** @internal */
+  /** @internal Invalid input, which may come from a user of the application. */
   static of(property: string, message: string): ServiceRequestError {
     return new ServiceRequestError([{ property, message }]);
   }
 
-  /** @internal */
-  static ofCode(property: string, message: string): ServiceRequestError {
-    return new ServiceRequestError([{ property, message }], { hint: IN_CODE });
+  /** @internal A mistake in the application's own code. */
+  static ofMisuse(property: string, message: string): ServiceRequestError {
+    return new ServiceRequestError([{ property, message }], { hint: CORRECT_THE_CODE });
   }
 }

@@ -1,46 +1,46 @@
 import { type ServiceErrorCode } from './error-codes.js';
 
-/** What to do about an error. For those who run the application; never for its callers. */
+/** What to do about an error. For operators of the application, never for its users. */
 export interface Remedy {
   hint?: string;
-  /** The paths of the options that it is about, the most to blame first: `['oauth.clientSecret', 'oauth.clientId']`. */
+  /** The options to check, the likeliest cause first: `['oauth.clientSecret', 'oauth.clientId']`. */
   options?: readonly string[];
 }
 
-/** What happened, in whole sentences, and what to do about it. */
+/** What happened, and what to do about it. */
 export interface Explanation extends Remedy {
   message: string;
 }
 
 /**
- * The base class of all errors of this module. An error has only plain values from an allow-list. It has no request,
- * response, agent or foreign error, not even as `cause`, so that printing it never prints a key or a token.
+ * The base class of all errors of this module. An error contains only plain values from an allow-list: no request, response
+ * object, agent or error of a library, not even as `cause`. So printing an error never prints a key or a token.
  */
 export abstract class ServiceError extends Error {
   /** A stable code for programs. Each class documents its codes. */
   abstract readonly code: ServiceErrorCode;
   /**
-   * Whether the same call may be sent again later without harm, and may succeed then; for queues. A change only if it surely
-   * was not carried out, or if its caller named its `idempotencyKey`.
+   * Whether a job queue may send the same call again later, because it may succeed then and does no harm. For a call that
+   * changes something: true only if it was certainly not carried out, or if the caller supplied an `idempotencyKey`.
    */
   readonly retryable: boolean;
-  /** What to do, if known. For those who run the application; do not show it to callers. */
+  /** What to do, if known. For operators: do not show it to users of the application. */
   declare readonly hint?: string;
-  /** The paths of the options that the hint is about, the most to blame first. */
+  /** The options that the hint is about, the likeliest cause first. */
   declare readonly options?: readonly string[];
 
   constructor(message: string, { hint, options, retryable = false }: Remedy & { retryable?: boolean } = {}) {
     super(message);
     this.retryable = retryable;
-    // Not enumerable, like the name of a built-in error.
+    // Not enumerable, like the name of Node's own errors.
     Object.defineProperty(this, 'name', { value: new.target.name, configurable: true, writable: true });
     if (hint === undefined) return;
     Object.assign(this, { hint, options });
-    // Much that prints an error prints its stack alone.
+    // Many loggers print only the stack.
     this.stack = this.stack?.replace(message, () => `${message}\n${hint}`);
   }
 
-  /** Name, message, code and the documented fields of the class. */
+  /** The name, the message, and the documented fields of the class. */
   toJSON(): Record<string, unknown> {
     return { name: this.name, message: this.message, ...Object.fromEntries(Object.entries(this)) };
   }
@@ -50,9 +50,11 @@ const HIDDEN = Symbol('hidden');
 type Hidden = Readonly<Record<string, (() => unknown) | undefined>>;
 
 /**
- * Defines getters for what an error keeps for programs alone, so that nothing that prints or copies the error shows it,
- * not even the `%o` of util.format(). util.inspect({ showHidden, getters }) reads the getters of classes too, but looks at no
- * prototype from one on whose constructor is a built-in.
+ * Defines getters for fields that programs may read, but that nothing prints or copies: no JSON, no spread, no `%o` of
+ * util.format().
+ *
+ * util.inspect({ showHidden, getters }) also reads getters of prototypes, but stops at the first prototype whose
+ * `constructor` is a built-in. So the getters are on a prototype of their own, whose constructor is `Error`.
  */
 export function hideFields(prototype: ServiceError, names: readonly string[]): void {
   const getterOf = (name: string): PropertyDescriptor => ({
@@ -66,24 +68,28 @@ export function hideFields(prototype: ServiceError, names: readonly string[]): v
   Object.setPrototypeOf(prototype, Object.create(above, properties) as object);
 }
 
-/** @param values functions, as a value would be printed with the error's hidden properties */
+/**
+ * Keeps the values of the fields that {@link hideFields} defines.
+ * @param values functions, because inspect({ showHidden }) prints a plain value but does not call a function
+ */
 export function keepHidden(error: ServiceError, values: Hidden): void {
   Object.defineProperty(error, HIDDEN, { value: values });
 }
 
 /**
- * A copy for one of several callers that fail for one reason. Each may write into its error: a host adds fields, and
- * axios adds the caller's frames to the stack, which would grow with each caller. Other errors are returned as they are.
+ * Copies an error for one of several callers that share its cause, for example a token request. Callers may write to their
+ * error: applications add fields, and axios appends each caller's stack, so a shared stack would grow with every caller.
+ * Errors of other classes are returned as they are.
  */
-export function copyOf(error: Error): Error {
+export function copyError(error: Error): Error {
   if (!(error instanceof ServiceError)) return error;
   const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error) as object) as Error;
-  // Node 22 has a getter for the stack of the error that it is of.
+  // In Node 22, `stack` is a getter that works only on the error that it belongs to, so copy its value.
   const stack = { value: error.stack, configurable: true, writable: true };
   return Object.defineProperties(copy, { ...Object.getOwnPropertyDescriptors(error), stack });
 }
 
-/** The same as `error instanceof ServiceError`. */
+/** Whether an error is one of this module's: the same as `error instanceof ServiceError`. */
 export function isServiceError(error: unknown): error is ServiceError {
   return error instanceof ServiceError;
 }

@@ -12,7 +12,7 @@ export const MAX_RESPONSE_BYTES = 500 * 1024 * 1024;
 export function checkTimeout(timeout: unknown, option = 'timeout'): number | undefined {
   if (timeout === undefined || timeout === null || timeout === 0) return undefined;
   if (typeof timeout === 'number' && timeout > 0 && timeout <= DAY_MS) return timeout;
-  throw ServiceRequestError.ofCode(option, `must be milliseconds from 1 to ${DAY_MS}${ifText(timeout)}`);
+  throw ServiceRequestError.ofMisuse(option, `must be milliseconds from 1 to ${DAY_MS}${ifText(timeout)}`);
 }
 
 /** The end of a message about a number that was given as text: the value of a variable is a string. */
@@ -23,7 +23,7 @@ export function ifText(given: unknown): string {
 /** A caller's signal. Throws ServiceRequestError if it is none. */
 export function checkSignal(given: unknown): AbortSignal | undefined {
   if (given === undefined || given === null) return undefined;
-  if (!(given instanceof AbortSignal)) throw ServiceRequestError.ofCode('signal', 'must be an AbortSignal');
+  if (!(given instanceof AbortSignal)) throw ServiceRequestError.ofMisuse('signal', 'must be an AbortSignal');
   allowListeners(given);
   return given;
 }

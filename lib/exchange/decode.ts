@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, type InputType, type ZlibOptions } from 'node:zlib';
-import { codedError } from '../errors/coded-error.js';
+import { codedError } from '../errors/error-codes.js';
 
 /** For `Accept-Encoding`: the codings that {@link decode} understands. */
 export const ACCEPTED_ENCODINGS = 'gzip, deflate, br';

@@ -2,7 +2,7 @@ import {
   type AddressOption,
   CLIENT_CLOSED,
   type ConnectionErrorKind,
-  explain,
+  fillExplanation,
   type Explanation,
 } from '../errors/index.js';
 import { formatDate } from '../time/clock.js';
@@ -308,7 +308,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
   // Its host alone: it may have a password.
   const proxy = secret && ` ${new URL(secret.reveal()).host}`;
   const roots = hasChain && server === 'api' ? [] : ["Node's public roots"];
-  const explained = explain(
+  const explained = fillExplanation(
     what.includes('{reason}') ? what : `${what}{reason}.`,
     { hint: variable === undefined ? hint : `${hint} ${PAST_THE_PROXY}` },
     {

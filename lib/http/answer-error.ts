@@ -1,6 +1,6 @@
 import { withoutSlashes } from '../config/address.js';
 import {
-  caseOf,
+  serviceErrorCode,
   cleanText,
   ServiceApiError,
   ServiceConnectionError,
@@ -21,7 +21,7 @@ export function answerError(answer: Answer): ServiceApiError | ServiceConnection
   if (REDIRECTS.has(response.status)) return redirectError(answer);
   const json = parseJson(response.body.toString('utf8'));
   const body = isOfNock(response) ? undefined : readErrorBody(json, answer.secrets);
-  const name = caseOf(body);
+  const name = serviceErrorCode(body);
   const { message: what, hint, options } = explainAnswer(response, call, client, name);
   const said = body?.message;
   const meaning = said && what ? `${sentence(what)} ` : '';

@@ -33,7 +33,7 @@ export function checkParser<T>(parse: AnswerParser<T> | null | undefined): Answe
   if (typeof parse === 'function' || '~standard' in Object(parse)) return parse;
   const message =
     "must be a function, or a Standard Schema with '~standard'; make a function of another schema: (body) => schema.parse(body)";
-  throw ServiceRequestError.ofCode('parse', message);
+  throw ServiceRequestError.ofMisuse('parse', message);
 }
 
 /**

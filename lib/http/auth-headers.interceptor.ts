@@ -63,7 +63,7 @@ export class AuthHeadersInterceptor {
     if (!intercepted) {
       calls.admit();
       // A mock or a cache of the application, which would never hear of a call.
-      if (config.adapter !== this.#adapter) throw ServiceRequestError.ofCode('adapter', OTHER_ADAPTER);
+      if (config.adapter !== this.#adapter) throw ServiceRequestError.ofMisuse('adapter', OTHER_ADAPTER);
     }
     refuseAxiosOptions(config, identity.httpsAgent);
     config.headers = AxiosHeaders.from(config.headers);
@@ -135,7 +135,7 @@ export class AuthHeadersInterceptor {
 /** Takes the call out of a config, which goes back to the host. Throws ServiceRequestError if there is none. */
 export function preparedCall(config: CallConfig): Call {
   const call = config[CALL];
-  if (!call) throw ServiceRequestError.ofCode('call', NOT_PREPARED);
+  if (!call) throw ServiceRequestError.ofMisuse('call', NOT_PREPARED);
   config[CALL] = undefined;
   return call;
 }

@@ -68,8 +68,8 @@ export function refuseAxiosOptions(config: InternalAxiosRequestConfig, ownAgent:
     if (refusal === undefined) continue;
     const value = config[name as 'auth'] as unknown;
     const isSame = value === undefined || value === ownAgent || refusal.same.includes(value);
-    if (!isSame) throw ServiceRequestError.ofCode(name, refusal.instead);
+    if (!isSame) throw ServiceRequestError.ofMisuse(name, refusal.instead);
   }
   if (config.transitional?.forcedJSONParsing === false)
-    throw ServiceRequestError.ofCode('transitional.forcedJSONParsing', PARSED);
+    throw ServiceRequestError.ofMisuse('transitional.forcedJSONParsing', PARSED);
 }

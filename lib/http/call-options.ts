@@ -84,7 +84,7 @@ export function checkWhole(
 ): number | undefined {
   if (value === undefined || value === null) return undefined;
   if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
-  throw ServiceRequestError.ofCode(option, `must be a whole number from ${min} to ${max}${ifText(value)}`);
+  throw ServiceRequestError.ofMisuse(option, `must be a whole number from ${min} to ${max}${ifText(value)}`);
 }
 
 /** `arraybuffer` is axios's name of a Buffer. */
@@ -93,7 +93,7 @@ const TYPES: readonly unknown[] = ['json', 'text', 'bytes', 'arraybuffer'];
 /** Axios knows more types: of a stream, a caller would get text. Throws ServiceRequestError. */
 export function checkResponseType(type: unknown): void {
   if (TYPES.includes(type)) return;
-  throw ServiceRequestError.ofCode(
+  throw ServiceRequestError.ofMisuse(
     'responseType',
     "must be 'json', 'text' or 'bytes'; to stream, use a client of your own with auth.httpsAgent",
   );
@@ -104,10 +104,10 @@ export function checkKey(key: unknown, method: string, readOnly: boolean): true 
   if (key === undefined || key === null) return undefined;
   const isKey = key === true || (typeof key === 'string' && /^[\x21-\x7e]{1,255}$/.test(key));
   if (!isKey) {
-    throw ServiceRequestError.ofCode('idempotencyKey', 'must be true or 1 to 255 visible ASCII characters');
+    throw ServiceRequestError.ofMisuse('idempotencyKey', 'must be true or 1 to 255 visible ASCII characters');
   }
   if (readOnly || (method !== 'POST' && method !== 'PATCH')) {
-    throw ServiceRequestError.ofCode('idempotencyKey', 'is for a POST or PATCH, and not beside readOnly');
+    throw ServiceRequestError.ofMisuse('idempotencyKey', 'is for a POST or PATCH, and not beside readOnly');
   }
   return key;
 }

@@ -235,7 +235,7 @@ export class Call {
     if (this.correlationId !== undefined) sent[correlationIdHeader] = this.correlationId;
     if (this.idempotencyKey === undefined) return;
     if ((sent[idempotencyHeader] ??= this.idempotencyKey) !== this.idempotencyKey) {
-      throw ServiceRequestError.ofCode(`header ${idempotencyHeader}`, 'is another key than idempotencyKey');
+      throw ServiceRequestError.ofMisuse(`header ${idempotencyHeader}`, 'is another key than idempotencyKey');
     }
   }
 

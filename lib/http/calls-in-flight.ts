@@ -1,4 +1,4 @@
-import { copyOf, ServiceConnectionError } from '../errors/index.js';
+import { copyError, ServiceConnectionError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
 import { setImmediate } from '../time/immediate.js';
@@ -58,7 +58,7 @@ export class CallsInFlight {
       return new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
     }
     // Shared by all calls that a shutdown ends: axios and hosts may add frames or fields to each.
-    return error === this.closed.reason ? copyOf(error as Error) : error;
+    return error === this.closed.reason ? copyError(error as Error) : error;
   }
 
   /** Accepts no new calls. Resolves when no call is in flight, or at {@link close}. */

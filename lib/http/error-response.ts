@@ -1,4 +1,4 @@
-import { holdsSecret, type ApiErrorResponse } from '../errors/index.js';
+import { containsSecret, type ApiErrorResponse } from '../errors/index.js';
 import { type ExchangeResponse } from '../exchange/exchange.types.js';
 
 const MAX_BYTES = 65_536;
@@ -18,7 +18,7 @@ export function errorResponse(
   const make = (): ApiErrorResponse => {
     const texts = Object.entries(headers).map(([name, value = '']) => [name, String(value)]);
     const shown = texts.filter(
-      (header) => !hidden.includes(header[0]) && !header.some((text) => holdsSecret(text, secrets)),
+      (header) => !hidden.includes(header[0]) && !header.some((text) => containsSecret(text, secrets)),
     );
     const data = body.length <= MAX_BYTES && isClean(json, secrets) ? json : undefined;
     return { status, headers: Object.fromEntries(shown) as Record<string, string>, data };
@@ -29,7 +29,7 @@ export function errorResponse(
 
 function isClean(json: unknown, secrets: readonly string[]): boolean {
   try {
-    return !holdsSecret(JSON.stringify(json) ?? '', secrets);
+    return !containsSecret(JSON.stringify(json) ?? '', secrets);
   } catch {
     // Nested too deep to be written, or searched.
     return false;

@@ -1,7 +1,7 @@
 import { HttpException } from '@nestjs/common';
 import {
-  caseOf,
-  fieldsOf,
+  serviceErrorCode,
+  pickFields,
   ServiceApiError,
   ServiceCertificateError,
   ServiceConnectionError,
@@ -111,14 +111,14 @@ function fromApi(
   { passOn = [], fields: names = [] }: ExceptionAnswerOptions,
 ): Mapped {
   const { code, status, body, credentialFault, hint, retryAfter } = error;
-  const name = caseOf(body);
+  const name = serviceErrorCode(body);
   // A path that is nowhere, or a page: the address is wrong, and no caller can correct that.
   const isOurs = credentialFault || (status === 404 && hint !== undefined);
   const isNamed = (status === 403 || status === 429) && name !== undefined && passOn.includes(name);
   if (code === 'api_error' && (isNamed || (PASSED_ON.has(status) && !isOurs))) {
     // Not the error's own message, which may say what to check.
     const message = body?.message || `The service answered ${status}.`;
-    const fields = fieldsOf(error, names);
+    const fields = pickFields(error, names);
     return { status, message, serviceStatus: name, fields, ...(status === 429 && { retryAfter }) };
   }
   if (status === 429) return { status: 503, message: 'The service is busy at the moment.', retryAfter };

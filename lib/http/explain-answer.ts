@@ -1,5 +1,5 @@
 import { collectionAtEnd } from '../config/resources.js';
-import { explain, type Explanation } from '../errors/index.js';
+import { fillExplanation, type Explanation } from '../errors/index.js';
 import {
   ASK_EARLIER,
   ASKS_TOO_LATE,
@@ -60,7 +60,7 @@ export function explainAnswer(
   const appToken = authentication === 'mtls' ? `${APP_TOKEN} Also {certificate}` : APP_TOKEN;
   const address = { option: addresses.baseOption, describeOption };
   if (certificate && !isSidecar && saysMissed(response))
-    return explain(
+    return fillExplanation(
       `: the client certificate ${whyNotSent(keyType)}`,
       { hint: whatToSend(keyType) },
       {},
@@ -76,7 +76,7 @@ export function explainAnswer(
     .replace('{credentials}', authentication === 'oauth' ? OAUTH : appToken)
     .replace('{certificate}', isSidecar ? OF_SIDECAR : CERTIFICATE);
   const issuer = lastIssuer && certificateVerdict(response) === 'refused' ? ` ${ofIssuer(lastIssuer)}` : '';
-  return explain(row?.what ?? '', { hint: hint && hint + issuer }, { inUse }, address);
+  return fillExplanation(row?.what ?? '', { hint: hint && hint + issuer }, { inUse }, address);
 }
 
 const CERTIFICATE =

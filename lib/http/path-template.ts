@@ -21,10 +21,10 @@ export function fillPath(path: unknown, given: PathParams | null | undefined): s
   const template = templateOf(path);
   const [named] = template.match(NAME) ?? [];
   if (!given && named)
-    throw ServiceRequestError.ofCode('pathParams', `is missing, with a value for ${shown(named)}`);
+    throw ServiceRequestError.ofMisuse('pathParams', `is missing, with a value for ${shown(named)}`);
   const unknown = Object.keys(params).find((name) => !template.includes(`{${name}}`));
   if (unknown !== undefined) {
-    throw ServiceRequestError.ofCode(
+    throw ServiceRequestError.ofMisuse(
       `pathParams.${shown(unknown)}`,
       'is not in the path, as {name} before the query',
     );

@@ -1,4 +1,4 @@
-import { mayPass, type ServiceConnectionError } from '../errors/index.js';
+import { isTransient, type ServiceConnectionError } from '../errors/index.js';
 import { certificateVerdict } from '../exchange/certificate-refusal.js';
 import {
   type ExchangeFault,
@@ -84,7 +84,7 @@ export function outcomeFields(
 /** A random key is lost with its call, so that only a caller's own makes a change repeatable later. */
 function mayBeSentLater(call: Call, { response, fault }: Outcome, outcomeUnknown: boolean): boolean {
   const isPassing = fault
-    ? mayPass(fault) && !fault.certificateRefused
+    ? isTransient(fault) && !fault.certificateRefused
     : response.status === 429 || RETRYABLE_STATUS.has(response.status);
   if (isSafe(call)) return isPassing;
   if (call.isKeyNamed) return outcomeUnknown || isPassing;
@@ -93,7 +93,7 @@ function mayBeSentLater(call: Call, { response, fault }: Outcome, outcomeUnknown
 
 /** Whether the same call may be sent again after a fault. */
 export function isRetryableFault(call: Repeated, fault: ExchangeFault): boolean {
-  if (fault.kind === 'closed' || fault.certificateRefused || !mayPass(fault)) return false;
+  if (fault.kind === 'closed' || fault.certificateRefused || !isTransient(fault)) return false;
   return isRepeatable(call) || cannotHaveActed(fault);
 }
 

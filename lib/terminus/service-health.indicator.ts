@@ -148,5 +148,5 @@ function isNotConfigured(error: unknown): boolean {
 
 function checkDays(days: unknown): void {
   if (typeof days === 'number' && days >= 0) return;
-  throw ServiceRequestError.ofCode('minCertificateDays', `must be a number of days from 0${ifText(days)}`);
+  throw ServiceRequestError.ofMisuse('minCertificateDays', `must be a number of days from 0${ifText(days)}`);
 }

@@ -2,7 +2,7 @@ import {
   ServiceCertificateError,
   type CertificateSummary,
   type DescribeOption,
-  explain,
+  fillExplanation,
 } from '../errors/index.js';
 import { formatDate } from '../time/clock.js';
 import { describeCertificate } from './certificate-summary.js';
@@ -83,7 +83,7 @@ function notSent(
   describeOption: DescribeOption,
   keyType?: string,
 ) {
-  return explain(
+  return fillExplanation(
     `The client certificate ${whyNotSent(keyType)}. It is {certificate}{because}.`,
     { hint: whatToSend(keyType) },
     { because, certificate: describeCertificate(certificate) },

@@ -1,5 +1,5 @@
 import { type TokenRefresh } from '../../config/oauth.options.js';
-import { copyOf, describeError, ServiceConnectionError, ServiceError } from '../../errors/index.js';
+import { copyError, describeError, ServiceConnectionError, ServiceError } from '../../errors/index.js';
 import { retryDelay } from '../../time/back-off.js';
 import { momentOf } from '../../time/clock.js';
 import { sleep, within } from '../../time/timers.js';
@@ -198,7 +198,7 @@ export class ScopeToken {
     // Each caller gets an error of its own.
     const outcome = () =>
       request.outcome.catch((error: Error) => {
-        throw copyOf(error);
+        throw copyError(error);
       });
     try {
       return await within({ clock: io.clock, timeoutMs, signals: [signal], expired }, outcome);

@@ -2,8 +2,8 @@ import { type Secret } from '../../config/secret.js';
 import {
   cleanText,
   type DescribeOption,
-  explain,
-  hideCustomer,
+  fillExplanation,
+  hideCustomerId,
   type Remedy,
   ServiceConnectionError,
   ServiceError,
@@ -56,7 +56,7 @@ export function tokenRedirect(
 
 /** A text of the endpoint for an error: no part of a secret, and no customer's id. */
 export function toShown(text: string, secrets: readonly Secret[], scope = ''): string {
-  const hidden = hideCustomer(text);
+  const hidden = hideCustomerId(text);
   const [, id] = /^customer\.(.*)/.exec(scope) ?? [];
   const forms = id === undefined ? [] : [id, encodeURIComponent(id)];
   const shown = forms.reduce((rest, form) => rest.replaceAll(wordOf(form), '{}'), hidden);
@@ -101,7 +101,7 @@ export function tokenRefusal(answer: RefusedAnswer): ServiceTokenError {
   const said = [isPage && 'HTML', `HTTP ${status}`, error, error_description].filter(Boolean).join(', ');
   const later = retryAfter === undefined ? 'later' : `in ${retryAfter} s`;
   const [code, row] = judge(answer, error);
-  const words = explain(row.message, row, { said, later }, answer.place);
+  const words = fillExplanation(row.message, row, { said, later }, answer.place);
   return new ServiceTokenError({ ...words, code, error, error_description, status, scope, retryAfter });
 }
 
@@ -135,8 +135,8 @@ function judge(
   // Not by OAuth: by what stands before the token endpoint, or at a wrong address.
   const isDenied = (status === 401 || status === 403) && !OTHER_ERRORS.has(error);
   if (isPage || isDenied) return ['token_unavailable', NOT_OAUTH];
-  const mayPass = status >= 500 || status === 408 || status === 425 || PASSING.has(error);
-  if (mayPass) return ['token_unavailable', OUT_OF_ORDER];
+  const isTransient = status >= 500 || status === 408 || status === 425 || PASSING.has(error);
+  if (isTransient) return ['token_unavailable', OUT_OF_ORDER];
   return ['token_refused', SCOPE_ERRORS.has(error) && scope !== API_SCOPE ? NO_CUSTOMER : OTHER];
 }
 

@@ -1,5 +1,5 @@
 import { type Secret } from '../../config/secret.js';
-import { type AddressOption, hideCustomer, ServiceTokenError } from '../../errors/index.js';
+import { type AddressOption, hideCustomerId, ServiceTokenError } from '../../errors/index.js';
 import { isJsonObject } from '../../exchange/decode.js';
 import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
 import { toShown } from './token-errors.js';
@@ -26,7 +26,7 @@ export function readTokenResponse(
   const describeScope = (granted: unknown): string => {
     if (typeof granted !== 'string') return '';
     const shown = toShown(granted, secrets, scope);
-    return shown === hideCustomer(scope) ? 'that of another customer, ' : `"${shown}", `;
+    return shown === hideCustomerId(scope) ? 'that of another customer, ' : `"${shown}", `;
   };
   const refuse = (why: string): never => {
     throw new ServiceTokenError({

@@ -1,5 +1,5 @@
 import { type X509Certificate } from 'node:crypto';
-import { type CertificateSummary, cleanText, explain } from '../../errors/index.js';
+import { type CertificateSummary, cleanText, fillExplanation } from '../../errors/index.js';
 import { isHandshakeAlert, mayBeCertificate } from '../../exchange/classify.js';
 import { certificateRefusedError, whatToSend } from '../../tls/certificate-error.js';
 import { summarize } from '../../tls/certificate-summary.js';
@@ -97,7 +97,7 @@ export function judgeClientCertificate(
   if (certificate && facts.version === 'TLSv1.3' && isNeverSent(keyType))
     return warning(
       `The server asked for the client certificate, and "${certificate.subject}" was not sent: TLS 1.3 has no signature for a key of its type (${keyType}). The server took the connection without one.`,
-      explain('', { hint: whatToSend(keyType) }, {}, place).hint ?? '',
+      fillExplanation('', { hint: whatToSend(keyType) }, {}, place).hint ?? '',
     );
   if (certificate)
     return ok(`The server asked for the client certificate, and did not refuse "${certificate.subject}".`);

@@ -1,7 +1,7 @@
 import { type AccessToken } from '../../auth/access-token.js';
 import { type ResolvedOptions } from '../../config/resolved-options.js';
 import { type StartableClient } from '../../engine/create-client.js';
-import { type ServiceApiError, ServiceError, whatHappened } from '../../errors/index.js';
+import { type ServiceApiError, ServiceError, messageSentence } from '../../errors/index.js';
 import { type ClientIdentity } from '../../tls/client-identity.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { shakeHands, type HandshakeFacts } from './handshake.js';
@@ -115,7 +115,7 @@ function fromError(error: unknown, { describeOption, addresses }: ResolvedOption
     hint = `Check ${describeOption(addresses.baseOption)}, and that ${describeOption('environment')} and ${describeOption('authentication')} are those of this application. If it was a short failure, run the check again.`,
   } = error;
   const { status, correlationId } = error as Partial<ServiceApiError>;
-  const message = `${whatHappened(error)}${correlationId ? ` Correlation id: ${correlationId}.` : ''}`;
+  const message = `${messageSentence(error)}${correlationId ? ` Correlation id: ${correlationId}.` : ''}`;
   if (status !== 429) return failed(message, hint);
   return warning(`${message} It can be reached, and did not refuse the credentials.`, hint);
 }

@@ -2,7 +2,7 @@ import { Agent, type ClientRequest, type ClientRequestArgs, type IncomingMessage
 import { type RequestOptions } from 'node:https';
 import net, { isIP, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type Duplex } from 'node:stream';
-import { codedError } from '../../errors/coded-error.js';
+import { codedError } from '../../errors/error-codes.js';
 import { systemClock, type Clock } from '../../time/clock.js';
 import { setImmediate } from '../../time/immediate.js';
 import { timeForEachAddress } from './connecting.js';

@@ -3,7 +3,7 @@ import * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
-import { codedError } from '../../errors/coded-error.js';
+import { codedError } from '../../errors/error-codes.js';
 import { type Secret } from '../../config/secret.js';
 import { isSuccess } from '../../exchange/exchange.types.js';
 import { setImmediate } from '../../time/immediate.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Clock } from '../../time/clock.js';
-import { codedError } from '../../errors/coded-error.js';
+import { codedError } from '../../errors/error-codes.js';
 import { readSecret } from '../../config/read-file.js';
 import { type TlsInputKey, type TlsSettings } from '../../config/resolved-options.js';
 import { isFile, Secret } from '../../config/secret.js';

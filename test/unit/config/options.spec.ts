@@ -16,7 +16,7 @@ import { isReservedHeader } from '../../../lib/config/rules.js';
 import { type TokenStore } from '../../../lib/config/token-cache.options.js';
 import { nameFault, readVariables, variableOf, variablesOf } from '../../../lib/config/variables.js';
 import {
-  copyOf,
+  copyError,
   ServiceApiError,
   ServiceCertificateError,
   ServiceConfigurationError,
@@ -1037,7 +1037,7 @@ describe('An error of this module', () => {
     expect(absent.filter(([, value]) => value !== undefined)).toEqual([]);
     expect(Object.keys(error)).not.toContain('name');
 
-    const copy = copyOf(error) as ServiceError;
+    const copy = copyError(error) as ServiceError;
     expect(copy).not.toBe(error);
     expect(copy).toBeInstanceOf(Object.getPrototypeOf(error).constructor);
     expect([copy.toJSON(), copy.stack, Object.keys(copy)]).toEqual([
@@ -1052,6 +1052,6 @@ describe('An error of this module', () => {
 
   it('is not copied where it is of the host', () => {
     const other = new Error('of the host');
-    expect(copyOf(other)).toBe(other);
+    expect(copyError(other)).toBe(other);
   });
 });

@@ -14,7 +14,7 @@ import {
   type ApiErrorBody,
   type ApiErrorResponse,
   type CertificateSummary,
-  copyOf,
+  copyError,
   describeError,
   ServiceApiError,
   ServiceConnectionError,
@@ -881,9 +881,12 @@ describe('the response of an error', () => {
   class OfHost extends ServiceApiError {}
 
   it('is behind a property, as the path is, also in copies and in classes of a host', () => {
-    for (const error of [made(), copyOf(copyOf(made())) as ServiceApiError, made(OfHost)])
+    for (const error of [made(), copyError(copyError(made())) as ServiceApiError, made(OfHost)])
       expect([error.path, error.response]).toEqual([`/${SAID}`, response]);
-    expect([lost().path, (copyOf(lost()) as ServiceConnectionError).path]).toEqual([`/${SAID}`, `/${SAID}`]);
+    expect([lost().path, (copyError(lost()) as ServiceConnectionError).path]).toEqual([
+      `/${SAID}`,
+      `/${SAID}`,
+    ]);
     expect(new ServiceApiError(details).response).toBeUndefined();
     expect(made()).toBeInstanceOf(ServiceApiError);
     expect(made().constructor).toBe(ServiceApiError);
@@ -891,7 +894,7 @@ describe('the response of an error', () => {
 
   it.each([
     ['itself', made],
-    ['a copy', () => copyOf(made())],
+    ['a copy', () => copyError(made())],
     ['of a class of a host', () => made(OfHost)],
     ['without an answer', lost],
     ['within', () => ({ list: [made()], cause: new Error('b', { cause: made() }) })],

@@ -6,7 +6,7 @@ import {
   type CertificateSummary,
   type ConnectionErrorKind,
   describeError,
-  explain,
+  fillExplanation,
   ServiceApiError,
   ServiceCertificateError,
   ServiceConnectionError,
@@ -471,7 +471,7 @@ describe('what callers of the application are told', () => {
     ['input', input, { status: 400, message: 'path must be a string' }],
     [
       "input of the application's own code",
-      ServiceRequestError.ofCode('timeout', 'must be a number'),
+      ServiceRequestError.ofMisuse('timeout', 'must be a number'),
       { status: 500, message: 'Internal server error' },
     ],
     ['a time-out', connection('timeout'), { status: 504, message: 'The service did not answer in time.' }],
@@ -768,12 +768,14 @@ describe('a hint', () => {
     const hint = 'Check {address} and {appToken}; {address} is for the {environment}.';
     const values = { environment: 'sandbox' };
     const names = { option: 'urls.baseUrl', describeOption: describeOption('ksa') };
-    expect(explain('No answer', { hint }, values, names)).toEqual({
+    expect(fillExplanation('No answer', { hint }, values, names)).toEqual({
       message: 'No answer',
       hint: 'Check urls.baseUrl (SERVICE_KSA_BASE_URL) and appToken (SERVICE_KSA_APP_TOKEN); urls.baseUrl is for the sandbox.',
       options: ['urls.baseUrl', 'appToken'],
     });
-    expect(explain('', { hint, options: ['http.proxy'] }, values, names).options).toEqual(['http.proxy']);
+    expect(fillExplanation('', { hint, options: ['http.proxy'] }, values, names).options).toEqual([
+      'http.proxy',
+    ]);
   });
 
   it('is absent where there is nothing to do', () => {
