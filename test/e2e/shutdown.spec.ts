@@ -467,7 +467,7 @@ describe("a host's logger that fails, as after the end of its stream, harms noth
       expect(await health.isHealthy('service', { ping: true })).toMatchObject({
         service: { status: 'down', ping: { code: 'api_error 403' } },
       });
-      expect(failed.at(-1)).toMatch(/^The banks path did not answer/);
+      expect(failed.at(-1)).toMatch(/^The health check could not list the banks/);
       await module.close();
     },
   );
