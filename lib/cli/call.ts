@@ -15,28 +15,30 @@ import {
 import { parseJson } from '../exchange/decode.js';
 import { type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
 import { SILENT } from '../exchange/io.js';
-import { EXIT, refuseRewritten, UsageError, type CommandIo } from './command.js';
+import { EXIT, rejectWindowsPath, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
 import { readHostConfiguration } from './host-configuration.js';
 
 export const CALL_HELP = `Usage: nestjs-service call <method> <path> [options]
 
-Makes one call as the application would: with the client certificate, app token or access token of its configuration, to
-its addresses only. Prints the body to standard output; status and headers to standard error. Nothing that holds a
-credential is printed.
+Makes one call to the service as your application would, with its client certificate, app token or access token. The path
+is appended to the address in the configuration. The body goes to standard output, status and headers to standard error.
+Text that contains one of your credentials is not printed.
 
   nestjs-service call GET /banks/v1
   nestjs-service call POST /customers/v1 --data '{ "app_user_id": "u-1" }'
 
 Options:
-  --data <json>      the body, or @<file>: needed by POST, PUT and PATCH
-  --yes              needed by DELETE; in production by POST, PUT and PATCH too
-  --env-file <path>  read this file in place of .env; may be given several times, the first counts first
-  --name <name>      call with the module of this name: SERVICE_<NAME>_*
-  --help             this text
+  --data <json>      the body: JSON, or @<file>. Required for POST, PUT and PATCH
+  --yes              confirms the call. Required for DELETE, and in production for POST, PUT and PATCH
+  --env-file <path>  read this file instead of .env. May be repeated: the first file that sets a variable wins
+  --name <name>      use the variables of the module with this name: SERVICE_<NAME>_*
+  --help             show this text
 
-A call is sent again only if its credentials were refused and there are others, as a new access token after a 401.
-Exit codes: 0 for a status below 400, 1 for another or no answer, 2 wrong usage
+The call is not retried. It is sent again only if its credentials were refused and new ones can be obtained, for example
+a new access token after a 401.
+
+Exit codes: 0 status below 400; 1 status 400 or above, or no response; 2 wrong usage
 `;
 
 export const CALL_OPTIONS = {
@@ -47,8 +49,8 @@ export const CALL_OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-const READING = ['GET', 'HEAD'];
-const WRITING = ['POST', 'PUT', 'PATCH'];
+const METHODS_WITHOUT_BODY = ['GET', 'HEAD'];
+const METHODS_WITH_BODY = ['POST', 'PUT', 'PATCH'];
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const { values, positionals } = parseArgs({ args, options: CALL_OPTIONS, allowPositionals: true });
@@ -59,39 +61,43 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   }
   const [given = '', path = '', ...more] = positionals;
   const method = given.toUpperCase();
-  if (path === '' || more.length > 0 || ![...READING, ...WRITING, 'DELETE'].includes(method))
+  const methods = [...METHODS_WITHOUT_BODY, ...METHODS_WITH_BODY, 'DELETE'];
+  if (path === '' || more.length > 0 || !methods.includes(method))
     throw new UsageError('A call needs a method (GET, HEAD, POST, PUT, PATCH or DELETE) and a path.');
-  refuseRewritten(path);
-  if (READING.includes(method) && data !== undefined) throw new UsageError(`${method} takes no --data.`);
-  if (WRITING.includes(method) && data === undefined) throw new UsageError(`${method} needs --data.`);
+  rejectWindowsPath(path);
+  const isReading = METHODS_WITHOUT_BODY.includes(method);
+  if (isReading && data !== undefined) throw new UsageError(`${method} takes no --data.`);
+  if (METHODS_WITH_BODY.includes(method) && data === undefined)
+    throw new UsageError(`${method} needs --data.`);
   if (method === 'DELETE' && !yes) throw new UsageError('DELETE needs --yes.');
-  const body = data === undefined ? {} : await readBody(data, io.cwd);
+  const body = data === undefined ? {} : await readData(data, io.cwd);
   const variables = await readEnvironment(io, values['env-file']);
   const { options, identity, faults } = await readHostConfiguration(variables, name);
   if (faults.length > 0 || !options || !identity) {
     const found = faults.map((fault) => `  - ${describeFault(fault)}\n`).join('');
     io.err(
-      `Nothing was sent. Read from ${variables.sources}:\n${found}npx nestjs-service doctor --offline says more.\n`,
+      `The configuration is not valid, so nothing was sent. Read from ${variables.sources}:\n${found}For details: npx nestjs-service doctor --offline\n`,
     );
     return EXIT.failed;
   }
   const { environment, authentication, addresses, http } = options;
-  if (environment === 'production' && !READING.includes(method) && !yes)
+  if (environment === 'production' && !isReading && !yes)
     throw new UsageError(`${method} in production needs --yes.`);
 
-  const world = systemIo(SILENT);
+  const realIo = systemIo(SILENT);
   const secrets: string[] = [];
   let answer: ExchangeResponse | undefined;
   const exchange: Exchange = async (request) => {
     const { authorization = '', [options.appTokenHeader.toLowerCase()]: appToken = '' } = request.headers;
-    // A token request has its credentials in the body.
-    if (authorization + appToken === '') return world.exchange(request);
+    // Only API calls have one of these headers. A token request has its credentials in the body.
+    if (authorization + appToken === '') return realIo.exchange(request);
     secrets.push(authorization.slice(BEARER.length), appToken);
-    answer = undefined; // The one before says nothing of this attempt.
-    return (answer = await world.exchange(request));
+    // If this attempt fails without a response, the response of an earlier attempt must not be shown for it.
+    answer = undefined;
+    return (answer = await realIo.exchange(request));
   };
   const once = { ...options, http: { ...http, retries: 0, shutdownTimeout: 0 } };
-  const service = createClient(once, identity, { ...world, exchange });
+  const service = createClient(once, identity, { ...realIo, exchange });
   io.err(`${environment}, ${authentication}, at ${addresses.baseUrl}: ${method} ${JSON.stringify(path)}\n`);
   const failure = await service.http
     .request(path, { method, responseType: 'bytes', parse: () => undefined, ...body })
@@ -99,7 +105,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     .finally(() => service.close());
   if (failure?.code === 'invalid_request') throw new UsageError(failure.message);
   const lines = answer ? [`HTTP ${answer.status}`] : [];
-  // Cookies are credentials of a session.
+  // A cookie may be the credential of a session, so it is not printed.
   const { 'set-cookie': _, ...headers } = answer?.headers ?? {};
   for (const [name, value] of Object.entries(headers))
     lines.push([name, String(value)].map((text) => cleanText(text, secrets, 1_000)).join(': '));
@@ -109,21 +115,28 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   return answer && answer.status < 400 ? EXIT.ok : EXIT.failed;
 }
 
-async function readBody(given: string, cwd: string) {
+async function readData(given: string, cwd: string) {
   const unreadable = ({ code }: NodeJS.ErrnoException) =>
-    Promise.reject(new UsageError(`--data: the file cannot be read (${code}).`));
+    Promise.reject(new UsageError(`--data: the file cannot be read (${code}). Check its path.`));
   const read = async (path: string) => decodeText(await readFile(resolve(cwd, path)));
   const data = given.startsWith('@') ? await read(given.slice(1)).catch(unreadable) : given;
   if (parseJson(data) === undefined)
-    throw new UsageError('--data is not valid JSON; for JSON in a file, give @ and its path.');
+    throw new UsageError(
+      '--data is not valid JSON. To send a file, write @ before its path: --data @body.json',
+    );
   return { data, headers: { 'content-type': 'application/json' } };
 }
 
-/** On a terminal text alone, with escapes in place of what it would take for a command, or would turn around. */
+/**
+ * A file or pipe gets the body's bytes. A terminal gets text only, and control and direction characters are escaped,
+ * because the terminal might obey them or show the text reversed.
+ */
 function printBody(body: Buffer, secrets: readonly string[], io: CommandIo): void {
   const text = body.toString();
-  if (containsSecret(text, secrets)) io.err('The body holds a credential, and is not shown.\n');
+  if (containsSecret(text, secrets))
+    io.err('The body contains one of your credentials, so it is not shown.\n');
   else if (!io.outIsTerminal) io.out(body);
-  else if (/[\0\ufffd]/.test(text)) io.err(`${body.length} bytes that are no text: > <file> keeps them.\n`);
+  else if (/[\0\ufffd]/.test(text))
+    io.err(`The body is binary (${body.length} bytes). To save it, append: > <file>\n`);
   else io.out(`${text.replace(/(?![\n\t])[\p{Cc}\p{Cf}]/gu, encodeURIComponent)}\n`);
 }

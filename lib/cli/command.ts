@@ -1,46 +1,44 @@
-/** What a command may touch of its process; a test hands in its own. */
+/** The parts of the process that a command uses. Tests pass their own. */
 export interface CommandIo {
-  /** The folder that the command is run in: an absolute path. */
+  /** The working directory: an absolute path. */
   cwd: string;
-  /** Not to be changed: what it names is the host's. */
   env: Readonly<Record<string, string | undefined>>;
-  /** Standard output: results. */
+  /** Writes results to standard output. */
   out(text: string | Uint8Array): void;
-  /** Standard error: progress, and why a command cannot do what it was asked to. */
+  /** Writes progress and errors to standard error. */
   err(text: string): void;
   outIsTerminal: boolean;
   errIsTerminal: boolean;
-  /** Has the process go on when nobody reads its output any more; it ends then by default. */
+  /** Lets the process go on after the reader of its output has closed the pipe (EPIPE). By default the process ends. */
   keepRunningUnread(): void;
-  /** Resolves at the first SIGINT or SIGTERM from now on; a second one of its kind ends the process as usual. */
-  endSignal(): Promise<void>;
+  /** Resolves at the first SIGINT or SIGTERM from now on. A second one ends the process as usual. */
+  waitForEndSignal(): Promise<void>;
 }
 
-/** What a file `lib/cli/<command>.ts` exports. */
+/** The exports of a file `lib/cli/<command>.ts`. */
 export interface Command {
   /**
-   * @param args what comes after the command's name
-   * @returns the exit code: 0, 1 if it found something wrong, 2 if it was not used as it should be
-   * @throws UsageError, and what `parseArgs` of node:util throws: both are reported with exit code 2
+   * @param args the arguments after the command's name
+   * @returns the exit code: 0; 1 if the command found something wrong; 2 for wrong usage
+   * @throws UsageError, or an error of `parseArgs` of node:util. Both are reported with exit code 2.
    */
   run(args: string[], io: CommandIo): Promise<number>;
 }
 
-/** The command was not used as it should be. The message says what to do instead. */
+/** Wrong usage of a command. The message says what to do instead. */
 export class UsageError extends Error {}
 
 /**
- * Git Bash on Windows takes an argument that begins with a slash for one of its own files, and gives Node its path in
- * Windows: `/banks/v1` becomes `C:/Program Files/Git/banks/v1`.
+ * Git Bash on Windows replaces an argument that begins with a slash by a path of Windows: `/banks/v1` arrives as
+ * `C:/Program Files/Git/banks/v1`.
  *
  * @throws UsageError for such a path
  */
-export function refuseRewritten(path: string): void {
+export function rejectWindowsPath(path: string): void {
   if (!/^[a-z]:[\\/]/i.test(path)) return;
   throw new UsageError(
-    `'${path}' is a path of Windows. Git Bash makes one of an argument that begins with a slash: set MSYS_NO_PATHCONV=1, as in MSYS_NO_PATHCONV=1 npx nestjs-service call GET /banks/v1.`,
+    `'${path}' is a path of Windows. Git Bash rewrites arguments that begin with a slash. Turn that off with MSYS_NO_PATHCONV=1, for example: MSYS_NO_PATHCONV=1 npx nestjs-service call GET /banks/v1`,
   );
 }
 
-/** Exit codes, as shells and schedulers read them. */
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;

@@ -1,13 +1,13 @@
 import { type Check, type CheckStatus } from './doctor/check.js';
 import { type CommandIo } from './command.js';
-import { type Examined, type Listener } from './examine.js';
+import { type DoctorReport, type CheckListener } from './examine.js';
 
 const NAME_WIDTH = 34;
 const COLOURS: Readonly<Record<CheckStatus, number>> = { ok: 32, warning: 33, failed: 31, skipped: 90 };
 const INDENT = ' '.repeat(9);
 
-/** The checks as a table, line by line as they are done. Colours and progress on a terminal only. */
-export class Table implements Listener {
+/** Prints each check as a row as soon as it is done. Colours and progress appear on a terminal only. */
+export class CheckTable implements CheckListener {
   readonly #io: CommandIo;
   readonly #isJson: boolean;
   readonly #hasColours: boolean;
@@ -15,7 +15,7 @@ export class Table implements Listener {
   constructor(io: CommandIo, isJson: boolean) {
     this.#io = io;
     this.#isJson = isJson;
-    // https://no-color.org: any value but an empty one.
+    // https://no-color.org: any value except an empty one turns colours off.
     this.#hasColours = io.outIsTerminal && !io.env.NO_COLOR && io.env.TERM !== 'dumb';
   }
 
@@ -31,14 +31,14 @@ export class Table implements Listener {
     this.#io.out(`${lines.join('\n')}\n`);
   }
 
-  /** The last line: how many failed, and which comes first. */
-  end({ checks }: Examined): void {
+  /** Prints the counts and, if checks failed, which one to look at first: later ones often follow from it. */
+  end({ checks }: DoctorReport): void {
     this.#clearProgress();
     const count = (status: CheckStatus): number => checks.filter((check) => check.status === status).length;
     const first = checks.find(({ status }) => status === 'failed');
     const warnings = count('warning') === 1 ? '1 warning' : `${count('warning')} warnings`;
     const counts = `${count('ok')} ok, ${warnings}, ${count('failed')} failed, ${count('skipped')} skipped`;
-    this.#io.out(`\n${counts}.${first ? ` Begin with ${first.name}.` : ''}\n`);
+    this.#io.out(`\n${counts}.${first ? ` Start with ${first.name}.` : ''}\n`);
   }
 
   #clearProgress(): void {
@@ -50,6 +50,6 @@ export class Table implements Listener {
   }
 }
 
-export function jsonOutput(examined: Examined): string {
-  return `${JSON.stringify(examined, null, 2)}\n`;
+export function formatJson(report: DoctorReport): string {
+  return `${JSON.stringify(report, null, 2)}\n`;
 }

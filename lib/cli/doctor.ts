@@ -3,22 +3,22 @@ import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/scope.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
 import { examine } from './examine.js';
-import { jsonOutput, Table } from './doctor-output.js';
+import { CheckTable, formatJson } from './doctor-output.js';
 
 const HELP = `Usage: nestjs-service doctor [options]
 
-Says what is wrong with the configuration of ServiceModule and with the way to the service, and what to do.
-It reads the SERVICE_* variables of the environment, and of .env if there is one. Its output holds no secret.
+Checks the configuration of ServiceModule, then connects to the service, and says what is wrong and how to fix it.
+Reads the SERVICE_* variables from the environment, and from .env if that file exists. Its output contains no secret.
 
 Options:
-  --env-file <path>  read this file in place of .env; may be given several times, the first counts first
+  --env-file <path>  read this file instead of .env. May be repeated: the first file that sets a variable wins
   --name <name>      check the module with this name: SERVICE_<NAME>_*
-  --offline          connect to nothing
-  --customer <id>    ask for a token of this customer too
-  --json             print { ok, environment, authentication, checks } in place of the table
-  --help             this text
+  --offline          check the configuration only, without any connection
+  --customer <id>    also request a token for this customer
+  --json             print { ok, environment, authentication, checks } instead of the table
+  --help             show this text
 
-Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage or an env file that cannot be read
+Exit codes: 0 no check failed; 1 a check failed; 2 wrong usage, or an env file cannot be read
 `;
 
 export const OPTIONS = {
@@ -30,7 +30,7 @@ export const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** Milliseconds for one check, and for all that connect. */
+/** Time limits of each check that connects, and of all of them together. */
 const LIMITS = { stepMs: 10_000, totalMs: 60_000 };
 
 export async function run(args: string[], io: CommandIo, limits = LIMITS): Promise<number> {
@@ -41,12 +41,12 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
   }
   const { name, customer, json = false, offline = false } = values;
   if (customer !== undefined && !isCustomerId(customer)) {
-    throw new UsageError(`--customer: takes ${CUSTOMER_ID_RULE}`);
+    throw new UsageError(`--customer must be ${CUSTOMER_ID_RULE}`);
   }
   const variables = await readEnvironment(io, values['env-file']);
-  const table = new Table(io, json);
-  const examined = await examine({ name, variables, offline, customer, limits }, table);
-  if (json) io.out(jsonOutput(examined));
-  else table.end(examined);
-  return examined.checks.some(({ status }) => status === 'failed') ? EXIT.failed : EXIT.ok;
+  const table = new CheckTable(io, json);
+  const report = await examine({ name, variables, offline, customer, limits }, table);
+  if (json) io.out(formatJson(report));
+  else table.end(report);
+  return report.checks.some(({ status }) => status === 'failed') ? EXIT.failed : EXIT.ok;
 }

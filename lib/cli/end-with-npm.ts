@@ -1,8 +1,8 @@
 const CHECK_EVERY_MS = 250;
 
 /**
- * npm and npx pass SIGTERM on to their shell only. Not every shell becomes the command that it runs, and `exec` is no
- * word on Windows. So this process ends when that shell is gone.
+ * npm and npx send SIGTERM to the shell that runs the command, and many shells do not pass it on. The command would go on
+ * without them. So it watches its parent process, and ends when the parent is gone.
  */
 export function endWithNpm(): void {
   const parent = process.ppid;

@@ -3,22 +3,24 @@ import { readRegularFile } from '../config/read-file.js';
 import { parseEnvFile } from '../module/env-file.js';
 import { UsageError, type CommandIo } from './command.js';
 
-/** Variables of files and of the process, and where each comes from. */
+/** The variables of the process and of env files, with the source of each. */
 export interface Variables {
   get: (variable: string) => string | undefined;
-  /** `./.env`, or `the environment`. */
+  /** For example `.env` or `the environment`. */
   sourceOf: (variable: string) => string | undefined;
-  /** All places that were looked at. */
+  /** All sources that were read, for messages: `.env or the environment`. */
   sources: string;
 }
 
-/** The source of a variable of the process. */
+/** The name of the process's own variables in messages. */
 export const THE_ENVIRONMENT = 'the environment';
 
 /**
- * Reads variables as ConfigModule.forRoot() does: those of the process count before those of the files, the first file
- * before the others. Without names of files, `.env` if there is one. Nothing of the process is changed.
- * @throws UsageError for a file that was named and cannot be read
+ * Reads variables with the precedence of ConfigModule.forRoot(): the process first, then the files in their order. Does not
+ * change the process.
+ *
+ * @param files names of env files; without any, `.env` if it exists
+ * @throws UsageError if a named file cannot be read
  */
 export async function readEnvironment(
   { env, cwd }: Pick<CommandIo, 'env' | 'cwd'>,

@@ -5,43 +5,43 @@ import { type Check, skipped } from './doctor/check.js';
 import { ClockCheck } from './doctor/clock.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
 import { runSteps, type StepLimits } from './doctor/run-steps.js';
-import { steps } from './doctor/steps.js';
+import { makeSteps } from './doctor/steps.js';
 import { type Variables } from './env-file.js';
 import { readHostConfiguration } from './host-configuration.js';
 
-export interface Examination {
+export interface DoctorOptions {
+  /** The name of the module to check. */
   name?: string;
   variables: Variables;
   offline: boolean;
-  /** Of which a token is asked for. */
+  /** The id of a customer whose token is requested too. */
   customer?: string;
   limits: StepLimits;
 }
 
-/** Hears of each check when it begins and when it is done. */
-export interface Listener {
+export interface CheckListener {
   begin(name: string): void;
   done(check: Check): void;
 }
 
-export interface Examined {
+export interface DoctorReport {
   ok: boolean;
-  /** Null if the configuration is at fault. */
+  /** Null if the configuration has a fault. */
   environment: string | null;
   authentication: string | null;
   checks: Check[];
 }
 
-/** Checks the configuration that the variables make, then the way to the service. */
+/** Checks the configuration, then connects to the service. */
 export async function examine(
-  { name, variables, offline, customer, limits }: Examination,
-  listener: Listener,
-): Promise<Examined> {
+  { name, variables, offline, customer, limits }: DoctorOptions,
+  listener: CheckListener,
+): Promise<DoctorReport> {
   const read = await readHostConfiguration(variables, name);
   const { identity, faults } = read;
   const options = faults.length === 0 ? read.options : undefined;
   const checks: Check[] = [];
-  const tell = ({ name, status, message, remedy }: Check): void => {
+  const report = ({ name, status, message, remedy }: Check): void => {
     const check = { name, status, message, ...(remedy === undefined ? {} : { remedy }) };
     checks.push(check);
     listener.done(check);
@@ -49,21 +49,22 @@ export async function examine(
   try {
     const certificates = options && identity?.loaded;
     const reading = { ...read, ...variables, name, options, certificates, now: Date.now() };
-    for (const check of checkConfiguration(reading)) tell(check);
+    for (const check of checkConfiguration(reading)) report(check);
     if (!offline && options && identity) {
-      const { exchange, ...world } = systemIo(SILENT);
+      const { exchange, ...realIo } = systemIo(SILENT);
       const clock = new ClockCheck(exchange);
       const http = { ...options.http, retries: 0, shutdownTimeout: 0 };
       const once = { ...options, tokenStore: undefined, http };
-      const service = createClient(once, identity, { ...world, exchange: clock.exchange });
-      const all = steps(options, identity, service, customer);
+      const service = createClient(once, identity, { ...realIo, exchange: clock.exchange });
+      const steps = makeSteps(options, identity, service, customer);
       try {
-        for await (const check of runSteps(all, limits, (name) => listener.begin(name))) tell(check);
-        tell({ name: 'clock', ...clock.judge() });
+        for await (const check of runSteps(steps, limits, (name) => listener.begin(name))) report(check);
+        report({ name: 'clock', ...clock.judge() });
       } finally {
         await service.close();
       }
-    } else if (!offline) tell({ name: 'api', ...skipped('The configuration comes first.') });
+    } else if (!offline)
+      report({ name: 'api', ...skipped('Not checked, because the configuration is not valid yet.') });
   } finally {
     await identity?.close();
   }

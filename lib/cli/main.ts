@@ -3,7 +3,7 @@ import { runCommand } from './run-command.js';
 
 let endsUnread = true;
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-  // A reader that has seen enough (`| head`) is no failure: what the command found counts, if it has ended.
+  // A reader that closes the pipe early, such as `| head`, is not a failure.
   if (endsUnread) process.exit(code === 'EPIPE' ? undefined : 1);
 });
 process.stderr.on('error', () => undefined);
@@ -14,18 +14,18 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   env,
   out: (text) => void stdout.write(text),
   err: (text) => void stderr.write(text),
-  // `isTTY` is undefined if it is no terminal.
+  // `isTTY` is undefined, not false, if the stream is not a terminal.
   outIsTerminal: stdout.isTTY === true,
   errIsTerminal: stderr.isTTY === true,
   keepRunningUnread: () => {
     endsUnread = false;
   },
-  endSignal: () =>
+  waitForEndSignal: () =>
     new Promise((end) => {
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end());
     }),
 });
-// A pipe has taken this only once it has taken all before it.
+// Writes to a pipe may be asynchronous. The callback of an empty write comes after all earlier output has been written.
 for (const stream of [stdout, stderr]) await new Promise((done) => stream.write('', done));
-// Only if something that a command used still holds the process, for example a name that is being resolved.
+// A pending DNS lookup, for example, would keep the process alive although the command has finished.
 setTimeout(() => process.exit(), 1_000).unref();

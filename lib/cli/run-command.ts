@@ -1,11 +1,11 @@
 import { VERSION } from '../version.js';
 import { EXIT, UsageError, type Command, type CommandIo } from './command.js';
 
-/** What each does. It loads what it needs, and nothing that only another one needs. */
+/** Each command is loaded when it is used, so that the simulator, for example, needs neither NestJS nor class-validator. */
 const COMMANDS: Readonly<Record<string, [what: string, load: () => Promise<Command>]>> = {
-  doctor: ['say what is wrong with a configuration, and what to do', () => import('./doctor.js')],
+  doctor: ['check the configuration and the connections to the service', () => import('./doctor.js')],
   call: ['make one call with the configuration of the application', () => import('./call.js')],
-  simulator: ['run the simulated service, for applications in any language', () => import('./simulator.js')],
+  simulator: ['run a simulated service, for applications in any language', () => import('./simulator.js')],
 };
 
 const USAGE = `Usage: nestjs-service <command> [options]
@@ -16,11 +16,11 @@ ${Object.entries(COMMANDS)
   .join('\n')}
 
 Options:
-  --help     this text; after a command, that command's options
-  --version  the version of this package
+  --help     show this text; after a command, its options
+  --version  show the version of this package
 `;
 
-/** Runs the command that the arguments name. Rejects only for what is a fault of this package. */
+/** Runs the command that the arguments name, and returns its exit code. Rejects only because of a bug of this package. */
 export async function runCommand([name = '', ...args]: string[], io: CommandIo): Promise<number> {
   if (['--help', '-h', 'help', '--version', '-v'].includes(name)) {
     io.out(/v/.test(name) ? `${VERSION}\n` : USAGE);
@@ -34,7 +34,7 @@ export async function runCommand([name = '', ...args]: string[], io: CommandIo):
     const [, load] = COMMANDS[name];
     return await (await load()).run(args, io);
   } catch (error) {
-    // Those of `parseArgs` by their code: a test's Error is of another realm.
+    // Errors of `parseArgs` are recognised by their code, because in Jest they come from another realm.
     const { code, message } = error as NodeJS.ErrnoException;
     if (!(error instanceof UsageError || String(code).startsWith('ERR_PARSE_ARGS_'))) throw error;
     io.err(`${message}\nSee: nestjs-service ${name} --help\n`);

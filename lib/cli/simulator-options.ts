@@ -4,13 +4,13 @@ import { FACES } from '../testing/request-log.js';
 import { serverNamesOf } from '../testing/server-names.js';
 import { type SimulatorAddress } from '../testing/simulator.options.js';
 import { UsageError } from './command.js';
-import { FAULT_WORDS, readFault } from './simulator-faults.js';
+import { FAULT_WORDS, parseFault } from './simulator-faults.js';
 import { folderFault } from './simulator-files.js';
 import { readRoutes } from './simulator-routes.js';
 
 export type SimulatorCommandOptions = Exclude<Awaited<ReturnType<typeof readSimulatorOptions>>, 'help'>;
 
-/** The addresses in the order of their ports, from the base port on. */
+/** The addresses in the order of their ports: the first has the base port. */
 export const ADDRESSES: readonly SimulatorAddress[] = [
   'baseUrl',
   'oauthBaseUrl',
@@ -26,40 +26,40 @@ const MAX_PORT = 65_535;
 
 export const SIMULATOR_HELP = `Usage: nestjs-service simulator [options]
 
-Runs the simulated service over real TLS, on 127.0.0.1 unless --host says another address, until SIGINT (Ctrl+C) or SIGTERM.
+Runs a simulated service over real TLS until SIGINT (Ctrl+C) or SIGTERM. It listens on 127.0.0.1 by default.
 
 Options:
-  --port <number>             base port; the six addresses use it and the next five, in this order: base, OAuth base,
-                              sandbox, sandbox with mTLS, token endpoint, sandbox token endpoint. 0: free ports.
-                              Default ${DEFAULT_PORT}
-  --host <address>            the IP address to listen on, for other hosts and containers: 0.0.0.0 for all. Default 127.0.0.1
-  --san <name>                by which others reach it, for example the service in compose: a further name in the server
-                              certificate. The first is the host in .env. May be given several times
-  --dir <folder>              where the certificates and a ready .env are written. Default ${DEFAULT_DIR}
-  --name <name>               writes the variables of the module with this name: SERVICE_<NAME>_*
-  --new                       makes new certificates and credentials, in place of those of the last start
-  --token-lifetime <seconds>  how long access tokens live. Default 3600
-  --routes <file>             answers other paths as this file says: JSON, or a module whose default export it is:
+  --port <number>             the base port. The six addresses use it and the next five ports, in this order: base, OAuth
+                              base, sandbox, sandbox with mTLS, token endpoint, sandbox token endpoint. 0: free ports.
+                              Default: ${DEFAULT_PORT}
+  --host <address>            the IP address to listen on. For other hosts and containers: 0.0.0.0. Default: 127.0.0.1
+  --san <name>                a further host name in the server certificate, for example the service's name in a compose
+                              file. The first one becomes the host in .env. May be repeated
+  --dir <folder>              where the certificates and a ready .env are written. Default: ${DEFAULT_DIR}
+  --name <name>               write the variables of the module with this name: SERVICE_<NAME>_*
+  --new                       create new certificates and credentials instead of those of the last start
+  --token-lifetime <seconds>  the lifetime of access tokens. Default: 3600
+  --routes <file>             answer further paths as this file says: JSON, or a module with a default export:
                               { "GET /accounts/v1/{id}": { "status": 200, "json": { "id": "a-1" }, "headers": {} } }
   --fail <where>=<fault>[:<times>]
-                              makes calls fail, for example '/banks/v1=503:3', '/oauth2/token=2000ms' or 'base=unknown_ca'.
+                              make calls fail, for example '/banks/v1=503:3', '/oauth2/token=2000ms' or 'base=unknown_ca'.
                               <where> is a path, or a server: ${FACES.join(', ')}.
                               <fault> is a status from 400 to 599, a delay in ms, or one of:
                               ${FAULT_WORDS.named.join(', ')}.
-                              For a server, whose new connections then fail, also one of:
+                              For a server also one of these, with which new connections fail:
                               ${FAULT_WORDS.connection.slice(0, 5).join(', ')},
                               ${FAULT_WORDS.connection.slice(5).join(', ')}.
-                              Without <times>, all of them. May be given several times
-  --help                      this text
+                              Without <times>, every call fails. May be repeated
+  --help                      show this text
 
-Variables, of the environment or of .env in the working directory (with --name: SERVICE_<NAME>_*):
-  SERVICE_APP_TOKEN_HEADER    the header of the app token. Default service-app-token
-  SERVICE_WEBHOOK_HEADER      the header of webhooks' signatures. Default service-signature
+Variables, read from the environment or from .env in the working directory (with --name: SERVICE_<NAME>_*):
+  SERVICE_APP_TOKEN_HEADER    the header of the app token. Default: service-app-token
+  SERVICE_WEBHOOK_HEADER      the header of webhook signatures. Default: service-signature
 
-Exit code: 0 after SIGINT or SIGTERM, 1 if it cannot start, 2 for wrong options.
+Exit codes: 0 after SIGINT or SIGTERM; 1 the simulator cannot start; 2 wrong usage
 `;
 
-/** Rejects with a UsageError, and what `parseArgs` throws. */
+/** @throws UsageError, or an error of `parseArgs` */
 export async function readSimulatorOptions(args: string[], cwd: string) {
   const { values } = parseArgs({
     args,
@@ -88,10 +88,10 @@ export async function readSimulatorOptions(args: string[], cwd: string) {
   const fault = folderFault(folder);
   if (fault !== undefined) throw new UsageError(`--dir: ${fault} Choose another folder.`);
   const { name } = values;
-  // With the table of options, which a simulator without a name does not need.
+  // Loaded only with --name, because it brings the table of options and so class-validator.
   if (name !== undefined) (await import('./host-configuration.js')).checkName(name);
   const lifetime = values['token-lifetime'];
-  const port = wholeNumber('--port', values.port, 0, MAX_PORT - ADDRESSES.length + 1);
+  const port = parseInteger('--port', values.port, 0, MAX_PORT - ADDRESSES.length + 1);
   return {
     ports: port === 0 ? undefined : portsFrom(port),
     host,
@@ -99,9 +99,10 @@ export async function readSimulatorOptions(args: string[], cwd: string) {
     folder,
     name,
     isNew: values.new,
-    tokenLifetime: lifetime === undefined ? undefined : wholeNumber('--token-lifetime', lifetime, 1, 2 ** 31),
+    tokenLifetime:
+      lifetime === undefined ? undefined : parseInteger('--token-lifetime', lifetime, 1, 2 ** 31),
     routes: values.routes === undefined ? {} : await readRoutes(cwd, values.routes),
-    faults: (values.fail ?? []).map(readFault),
+    faults: (values.fail ?? []).map(parseFault),
   };
 }
 
@@ -110,8 +111,8 @@ function portsFrom(base: number): Record<SimulatorAddress, number> {
   return Object.fromEntries(entries) as Record<SimulatorAddress, number>;
 }
 
-function wholeNumber(option: string, text: string, min: number, max: number): number {
+function parseInteger(option: string, text: string, min: number, max: number): number {
   const value = /^\d+$/.test(text) ? Number(text) : NaN;
   if (value >= min && value <= max) return value;
-  throw new UsageError(`${option} needs a whole number from ${min} to ${max}, and got '${text}'.`);
+  throw new UsageError(`${option} must be a whole number from ${min} to ${max}, not '${text}'.`);
 }

@@ -8,8 +8,8 @@ import { type ServiceSimulator } from '../testing/simulator.js';
 import { type SimulatorFiles } from './simulator-files.js';
 import { ADDRESSES } from './simulator-options.js';
 
-/** By address: the variable that takes it, without its prefix, and what is to be sent there. */
-const USES: Readonly<Record<SimulatorAddress, readonly [suffix: string, takes: string]>> = {
+/** The variable of each address, without its prefix, and what authenticates a call to it. */
+const ADDRESS_ROWS: Readonly<Record<SimulatorAddress, readonly [suffix: string, takes: string]>> = {
   baseUrl: ['BASE_URL', 'a client certificate and the app token, or a bearer'],
   oauthBaseUrl: ['OAUTH_BASE_URL', 'a bearer'],
   sandboxUrl: ['SANDBOX_URL', 'the app token, or a bearer'],
@@ -18,16 +18,21 @@ const USES: Readonly<Record<SimulatorAddress, readonly [suffix: string, takes: s
   sandboxAuthUrl: ['SANDBOX_AUTH_URL', 'POST /oauth2/token'],
 };
 
-/** What there is, and how to begin. `kept`: a line about certificates and credentials; `routes`: those of --routes. */
+/**
+ * Lists the addresses and files of the simulator, and commands to try.
+ *
+ * @param options.stateLine says whether the certificates and credentials are new
+ * @param options.routes the routes of --routes
+ */
 export function describeSimulator(
   simulator: ServiceSimulator,
   files: SimulatorFiles,
-  { name, kept, routes }: { name?: string; kept: string; routes: readonly string[] },
+  { name, stateLine, routes }: { name?: string; stateLine: string; routes: readonly string[] },
 ): string {
   const { urls, appToken } = simulator;
   const { appTokenHeader = DEFAULT_HEADERS.appTokenHeader } = simulator.moduleOptions();
   const table = ADDRESSES.map((address) => {
-    const [suffix, takes] = USES[address];
+    const [suffix, takes] = ADDRESS_ROWS[address];
     const prefix = variablePrefix(name);
     return `  ${prefix}${suffix.padEnd(16)}  ${urls[address]}  ${takes}`;
   });
@@ -41,25 +46,25 @@ export function describeSimulator(
   const call = ['npx', 'nestjs-service', 'call', 'GET', '/banks/v1', ...configured];
   const start = ['npx', 'nest', 'start', '--env-file', files.env];
   return [
-    'The simulated service listens. Ctrl+C ends it.',
+    'The simulated service is running. Ctrl+C stops it.',
     '',
     ...table,
     ...routes.map((route) => `  Also answers ${printable(route)}`),
     '',
     `Certificates and variables: ${files.folder}`,
-    `  ${kept}`,
+    `  ${stateLine}`,
     '',
     name === undefined
       ? 'Try it:'
       : `Try it, with ServiceModule.forRoot({ name: '${name}' }) in the application:`,
-    ...[curl, doctor, call, start].map((command) => `  ${command.map(shellQuoted).join(' ')}`),
+    ...[curl, doctor, call, start].map((command) => `  ${command.map(quoteForShell).join(' ')}`),
     '',
     'Requests:',
     '',
   ].join('\n');
 }
 
-/** One line, without the query: that may hold what is nobody's business. */
+/** One line for each request, without its query, which may contain personal data. */
 export function describeRequest(
   { receivedAt, method, path, status, face, error }: RecordedRequest,
   milliseconds: number,
@@ -67,32 +72,34 @@ export function describeRequest(
   const [pathname = ''] = path.split('?');
   const answered = status === undefined ? 'no answer' : String(status);
   const reason = error === undefined ? '' : `: ${printable(error)}`;
-  return `${time(receivedAt)} ${method} ${printable(pathname)} ${answered} ${Math.round(milliseconds)} ms (${face})${reason}\n`;
+  return `${formatTime(receivedAt)} ${method} ${printable(pathname)} ${answered} ${Math.round(milliseconds)} ms (${face})${reason}\n`;
 }
 
-/** A warning about who can reach it, and by which name. */
+/** Warns if other hosts can reach the simulator. Empty if it listens on loopback. */
 export function describeReach(host: string | undefined, names: readonly string[]): string {
   if (host === undefined || host === '::1' || isLoopback(host)) return '';
   const isNamed = names.length > 0 || !listensOnAll(host);
-  const hint = isNamed ? '' : ' Others need a name in .env and the certificate: add --san <name>.';
-  return `Warning: it listens on ${host}, where every host of the network can call it. It is for tests, in networks that you trust.${hint}\n`;
+  const hint = isNamed
+    ? ''
+    : ' The address in .env is that of this machine only. For clients on other hosts add --san <name>.';
+  return `Warning: the simulator listens on ${host}, so every host of the network can call it. Use it only for tests, in a network that you trust.${hint}\n`;
 }
 
 export function describeRefusal({ face, alert, certificateSubject }: CertificateRefusal): string {
   const whose =
     certificateSubject === undefined ? 'no client certificate' : `"${printable(certificateSubject)}"`;
-  return `${time(Date.now())} TLS connection refused: ${alert}, ${whose} (${face})\n`;
+  return `${formatTime(Date.now())} TLS connection refused: ${alert}, ${whose} (${face})\n`;
 }
 
-function time(at: number): string {
+function formatTime(at: number): string {
   return new Date(at).toTimeString().slice(0, 8);
 }
 
-/** A client may send what a terminal would take for a command. */
+/** A client may send escape sequences, which a terminal would obey. */
 function printable(text: string): string {
   return text.replace(/[^\x20-\x7e]/g, '?');
 }
 
-function shellQuoted(text: string): string {
+function quoteForShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -6,9 +6,9 @@ import { type ServiceSimulator } from '../testing/simulator.js';
 import { UsageError } from './command.js';
 
 /**
- * Reads a JSON file, or runs a module, whose default export it is.
+ * Reads the routes of --routes from a JSON file, or from the default export of a module.
  *
- * @throws UsageError for a file that cannot be read or run, or holds something else
+ * @throws UsageError if the file cannot be read or run, or contains something else
  */
 export async function readRoutes(cwd: string, file: string): Promise<SimulatorRoutes> {
   const path = resolve(cwd, file);
@@ -20,10 +20,10 @@ export async function readRoutes(cwd: string, file: string): Promise<SimulatorRo
   } catch (error) {
     throw new UsageError(`--routes: ${file} cannot be read: ${(error as Error).message}`);
   }
-  throw new UsageError(`--routes: ${file} has no object, in a module as its default export. ${FORM}`);
+  throw new UsageError(`--routes: ${file} must contain an object (a module: as its default export). ${FORM}`);
 }
 
-/** @throws UsageError for a route that can answer nothing */
+/** @throws UsageError for an invalid route */
 export function addRoutes(simulator: ServiceSimulator, routes: SimulatorRoutes): void {
   try {
     simulator.answer(routes);
@@ -33,4 +33,4 @@ export function addRoutes(simulator: ServiceSimulator, routes: SimulatorRoutes):
   }
 }
 
-const FORM = `It has answers by method and path, for example { "GET /accounts/v1/{id}": { "json": { "id": "a-1" } } }.`;
+const FORM = `The object has an answer for each method and path, for example { "GET /accounts/v1/{id}": { "json": { "id": "a-1" } } }.`;

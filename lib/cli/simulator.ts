@@ -7,10 +7,10 @@ import { ServiceSimulator } from '../testing/simulator.js';
 import { EXIT, type CommandIo } from './command.js';
 import { endWithNpm } from './end-with-npm.js';
 import { checkFolder, ForeignFileError, writeFiles } from './simulator-files.js';
-import { keep, keptPath, readKept } from './simulator-kept.js';
 import { addRoutes } from './simulator-routes.js';
 import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
 import { describeReach, describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
+import { readState, statePath, writeState } from './simulator-state.js';
 
 /** Runs the simulator until SIGINT or SIGTERM. */
 export async function run(args: string[], io: CommandIo): Promise<number> {
@@ -35,11 +35,11 @@ async function serve(
   io: CommandIo,
 ): Promise<void> {
   io.keepRunningUnread();
-  // Not for a script of package.json, which may start it with & and end.
+  // A script of package.json may start the simulator in the background with & and end: then the simulator goes on.
   if (io.env.npm_lifecycle_event === 'npx') endWithNpm();
   await checkFolder(folder);
-  const path = keptPath(io.env, folder);
-  const found = isNew || path === undefined ? undefined : await readKept(path);
+  const path = statePath(io.env, folder);
+  const found = isNew || path === undefined ? undefined : await readState(path);
   const options: SimulatorOptions = {
     ...found?.credentials,
     ports,
@@ -57,20 +57,20 @@ async function serve(
   try {
     addRoutes(simulator, routes);
     for (const fault of faults) simulator.fail(fault);
-    const isKept = path !== undefined && (await keep(path, simulator));
+    const isStored = path !== undefined && (await writeState(path, simulator));
     const files = await writeFiles(folder, simulator, name);
-    // Not earlier: until then a signal ends the process as usual, whatever it waits for.
-    const ended = io.endSignal();
+    // Only now: a signal during the start ends the process at once.
+    const ended = io.waitForEndSignal();
     io.err(describeReach(host, serverNames));
-    const kept = describeKept(found !== undefined, isKept);
-    io.out(describeSimulator(simulator, files, { name, kept, routes: Object.keys(routes) }));
+    const stateLine = describeState(found !== undefined, isStored);
+    io.out(describeSimulator(simulator, files, { name, stateLine, routes: Object.keys(routes) }));
     await ended;
   } finally {
     await simulator.stop();
   }
 }
 
-/** The application's names of headers, by which the simulator has to go too: from the environment, or from its .env. */
+/** Reads the header names that the application uses from the environment or its .env: the simulator must use the same. */
 async function readHeaderNames(
   { env, cwd }: CommandIo,
   name: string | undefined,
@@ -81,23 +81,24 @@ async function readHeaderNames(
   return { appTokenHeader: read('APP_TOKEN_HEADER'), webhookHeader: read('WEBHOOK_HEADER') };
 }
 
-/** What becomes of the certificates and credentials, in one line. */
-function describeKept(isFound: boolean, isKept: boolean): string {
-  if (isFound) return 'They are those of the last start; --new makes others.';
-  if (isKept) return 'They are new, and stay for the next start.';
-  return 'They are new at each start, as this user has no folder for data. HOME or XDG_DATA_HOME can name one.';
+/** Says whether the certificates and credentials are new, and whether the next start uses them again. */
+function describeState(isFound: boolean, isStored: boolean): string {
+  if (isFound) return 'They are the same as at the last start. For new ones: --new';
+  if (isStored) return 'They are new. The next start uses them again.';
+  return 'They are new at each start, because they cannot be stored. Set HOME or XDG_DATA_HOME to a folder that this user can write to.';
 }
 
-/** Why it did not start, in one line; undefined for what is a fault of this package. */
+/** Says in one line why the simulator did not start; undefined for a bug of this package. */
 function describeFailure(error: unknown, { ports, host }: SimulatorCommandOptions): string | undefined {
   const { code, message, port, syscall, path } = error as NodeJS.ErrnoException & { port?: number };
   const used = Object.values(ports ?? {});
   const range = used.length > 0 ? ` (the simulator uses ${used[0]} to ${used.at(-1)})` : '';
-  if (code === 'EADDRINUSE') return `Port ${port} is taken${range}. Choose others with --port.`;
+  if (code === 'EADDRINUSE')
+    return `Port ${port} is in use${range}. Is another simulator running? Otherwise choose other ports with --port.`;
   if (code === 'EADDRNOTAVAIL')
-    return `This machine has no address ${host}. 0.0.0.0 stands for all that it has.`;
+    return `This machine does not have the address ${host}. To listen on all its addresses: --host 0.0.0.0`;
   if (path !== undefined) return `${message}. Choose another folder with --dir.`;
-  // A port that this user may not have, a package that is not installed.
+  // For example a port that this user may not use, or a package that is not installed.
   const isOfMachine = error instanceof ForeignFileError || syscall !== undefined || /npm i /.test(message);
   return isOfMachine ? message : undefined;
 }

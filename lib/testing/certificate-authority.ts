@@ -42,7 +42,7 @@ export interface IssuedCertificate {
 type CertificateUse = { client: true } | { server: readonly string[] };
 
 /** An authority as text, so that another process can go on with it. All PEM. */
-export interface KeptAuthority {
+export interface AuthorityPems {
   root: string;
   intermediate: string;
   /** The intermediate's; PKCS#8. */
@@ -51,13 +51,13 @@ export interface KeptAuthority {
 
 /** A root and an intermediate certificate authority with EC P-256 keys. */
 export class CertificateAuthority {
-  readonly kept: KeptAuthority;
+  readonly pems: AuthorityPems;
   /** The service's public chain: intermediate, then root. */
   readonly chain: string;
 
-  constructor(kept: KeptAuthority) {
-    this.kept = kept;
-    this.chain = `${kept.intermediate}\n${kept.root}\n`;
+  constructor(pems: AuthorityPems) {
+    this.pems = pems;
+    this.chain = `${pems.intermediate}\n${pems.root}\n`;
   }
 
   /** With new keys. Rejects if @peculiar/x509 is not installed. */
@@ -79,7 +79,7 @@ export class CertificateAuthority {
   /** Issues a certificate for a new key. Rejects if @peculiar/x509 is not installed. */
   async issue(use: CertificateUse, request: CertificateRequest = {}): Promise<IssuedCertificate> {
     const { commonName = 'application', organization, passphrase } = request;
-    const issuer = { certificate: this.kept.intermediate, key: await importKey(this.kept.privateKey) };
+    const issuer = { certificate: this.pems.intermediate, key: await importKey(this.pems.privateKey) };
     const subject: X509.JsonName = [{ CN: [commonName] }];
     if (organization !== undefined) subject.push({ O: [organization] });
     const { certificate, keys } = await certify({ ...request, subject, use }, issuer);

@@ -24,7 +24,7 @@ import { sendWebhook } from './send-webhook.js';
 import { type TokenSubject } from './token-issuer.js';
 
 /** The certificates of the start. */
-interface MadeCertificates {
+interface SimulatorCertificates {
   authority: CertificateAuthority;
   application: IssuedCertificate;
   server: IssuedCertificate;
@@ -64,12 +64,12 @@ export class ServiceSimulator {
   readonly refusals: readonly CertificateRefusal[];
 
   readonly #service: SimulatedService;
-  readonly #made: MadeCertificates;
+  readonly #made: SimulatorCertificates;
   readonly #servers: ServerGroup;
   #foreignAuthority?: Promise<CertificateAuthority>;
   #stopped?: Promise<void>;
 
-  private constructor(service: SimulatedService, made: MadeCertificates, servers: ServerGroup) {
+  private constructor(service: SimulatedService, made: SimulatorCertificates, servers: ServerGroup) {
     this.#service = service;
     this.#made = made;
     this.#servers = servers;
@@ -101,7 +101,7 @@ export class ServiceSimulator {
   static async startWith(
     options: SimulatorOptions,
     authority: CertificateAuthority,
-    kept: Partial<Pick<MadeCertificates, 'application' | 'server'>> = {},
+    kept: Partial<Pick<SimulatorCertificates, 'application' | 'server'>> = {},
   ): Promise<ServiceSimulator> {
     const service = new SimulatedService(options, authority.chain);
     const { applicationLifetime: seconds } = options.certificates ?? {};
@@ -120,7 +120,7 @@ export class ServiceSimulator {
    *
    * @internal
    */
-  static madeOf(simulator: ServiceSimulator): MadeCertificates {
+  static certificatesOf(simulator: ServiceSimulator): SimulatorCertificates {
     return simulator.#made;
   }
 
@@ -347,5 +347,5 @@ function identityOf(
   { certificate, privateKey }: IssuedCertificate,
   authority: CertificateAuthority,
 ): ServerIdentity {
-  return { certificate: certificate + authority.kept.intermediate, privateKey };
+  return { certificate: certificate + authority.pems.intermediate, privateKey };
 }

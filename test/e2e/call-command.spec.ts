@@ -23,7 +23,7 @@ describe('nestjs-service', () => {
     const manifest = await readFile(join(import.meta.dirname, '../../package.json'), 'utf8');
     const { version } = JSON.parse(manifest) as { version: string };
     const help =
-      /^Usage: nestjs-service <command>[^]*\n {2}doctor {5}say .*\n {2}call {7}make .*\n {2}simulator {2}run /;
+      /^Usage: nestjs-service <command>[^]*\n {2}doctor {5}check .*\n {2}call {7}make .*\n {2}simulator {2}run /;
     for (const argument of ['--help', '-h', 'help', '--version', '-v']) {
       const io = commandIo();
       expect(await runCommand([argument], io)).toBe(0);
@@ -212,7 +212,7 @@ describe('nestjs-service call', () => {
       expect(complained).toContain('x-other: shown\n');
       expect(complained).toContain('x-seen: [not shown');
       expect(complained).toMatch(/^\[not shown.*\]: named$/m);
-      expect(complained).toMatch(/\nThe body holds a credential, and is not shown\.\n$/);
+      expect(complained).toMatch(/\nThe body contains one of your credentials, so it is not shown\.\n$/);
       expect(printed).toBe('');
     }
   });
@@ -237,7 +237,7 @@ describe('nestjs-service call', () => {
     simulator.answer('GET', '/part/v1', { body: `<${written('app/tok')}>` });
     const { code, printed, complained } = await call(['GET', '/mirror/v1']);
     expect({ code, printed }).toEqual({ code: 0, printed: '' });
-    expect(complained).toContain('The body holds a credential');
+    expect(complained).toContain('The body contains one of your credentials');
     expect((await call(['GET', '/part/v1'])).printed).toBe(`<${written('app/tok')}>`);
   });
 
@@ -247,7 +247,7 @@ describe('nestjs-service call', () => {
     expect((await call(['GET', '/statements/v1/1'])).bytes).toEqual(Buffer.from(pdf));
     const shown = await call(['GET', '/statements/v1/1'], { isTerminal: true });
     expect(shown).toMatchObject({ code: 0, printed: '' });
-    expect(shown.complained).toContain('7 bytes that are no text: > <file> keeps them.\n');
+    expect(shown.complained).toContain('The body is binary (7 bytes). To save it, append: > <file>\n');
 
     simulator.answer('GET', '/text/v1', {
       body: 'a\u001b[2J\tb\r\u202e\nü',
@@ -312,7 +312,7 @@ describe('nestjs-service call', () => {
     const { SERVICE_APP_TOKEN: _, ...env } = simulator.env();
     const { code, complained } = await call(['GET', '/banks/v1'], { env });
     expect(code).toBe(1);
-    expect(complained).toMatch(/Nothing was sent\. Read from the environment[^]*SERVICE_APP_TOKEN/);
+    expect(complained).toMatch(/so nothing was sent\. Read from the environment[^]*SERVICE_APP_TOKEN/);
     expect(simulator.requests).toEqual([]);
   });
 
@@ -332,7 +332,7 @@ describe('nestjs-service call', () => {
     [['PATCH', '/banks/v1'], 'PATCH needs --data.'],
     [
       ['POST', '/banks/v1', '--data', '{ s3cret'],
-      '--data is not valid JSON; for JSON in a file, give @ and its path.',
+      '--data is not valid JSON. To send a file, write @ before its path',
     ],
     [['POST', '/banks/v1', '--data', '@none.json'], '--data: the file cannot be read (ENOENT).'],
     [['GET', '/banks/v1', '--name', 'k s a'], '--name: must begin'],

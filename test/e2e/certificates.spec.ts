@@ -23,7 +23,7 @@ import {
 } from 'nestjs-service';
 import { ServiceSimulator, type IssuedCertificate, type SimulatorOptions } from 'nestjs-service/testing';
 import { run } from '../../lib/cli/doctor.js';
-import { type Examined } from '../../lib/cli/examine.js';
+import { type DoctorReport } from '../../lib/cli/examine.js';
 import { explainAbsence } from '../../lib/testing/certificate-authority.js';
 import { alertingServer, plainAlert } from '../helpers/alerting-server.js';
 import {
@@ -314,12 +314,12 @@ itWith(openssl, 'a key that TLS 1.3 never sends')(
         SERVICE_TLS_CHAIN: authority.chain,
       });
       await run(['--json'], io);
-      const { checks } = JSON.parse(io.printed()) as Examined;
+      const { checks } = JSON.parse(io.printed()) as DoctorReport;
       return Object.fromEntries(checks.map(({ name, status, message }) => [name, `${status}: ${message}`]));
     };
     const demanding = await rowsOf(server);
     expect(demanding.SERVICE_TLS_CERTIFICATE).toMatch(
-      /^warning: .*key of the type secp256k1, valid to .* gets no/,
+      /^warning: .*key type secp256k1, valid to .* does not get the certificate/,
     );
     expect(demanding['api.client-certificate']).toMatch(/^failed: .* was not sent, .*\(secp256k1\)/);
     const { 'api.client-certificate': taken } = await rowsOf(lenient);

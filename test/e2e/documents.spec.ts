@@ -69,7 +69,7 @@ import {
 } from 'nestjs-service/testing';
 import { CALL_OPTIONS } from '../../lib/cli/call.js';
 import { OPTIONS as DOCTOR_OPTIONS, run as runDoctor } from '../../lib/cli/doctor.js';
-import { type Examined } from '../../lib/cli/examine.js';
+import { type DoctorReport } from '../../lib/cli/examine.js';
 import { readSimulatorOptions, SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
 import { OPTIONS } from '../../lib/config/options.js';
 import { readVariables } from '../../lib/config/variables.js';
@@ -298,7 +298,7 @@ describe('What documents name', () => {
       const { SERVICE_APP_TOKEN: _, ...values } = simulator.env();
       const io = commandIo(values);
       await runDoctor(['--json', '--offline'], io, { stepMs: 10_000, totalMs: 20_000 });
-      const printed = JSON.parse(io.printed()) as Examined;
+      const printed = JSON.parse(io.printed()) as DoctorReport;
       const keysOf = (value: object) => Object.keys(value).join(', ');
       const failed = printed.checks.find(({ status }) => status === 'failed') ?? {};
       const [first, last] = keysOf(failed).split(/, (?=remedy)/);

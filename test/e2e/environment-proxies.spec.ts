@@ -301,7 +301,7 @@ describe("http.proxy: 'environment'", () => {
         /^failed +api\.connection .+$\n.+Check host and port of http\.proxy \(HTTPS_PROXY\)/m,
       );
       expect(printed).toMatch(/^ok +token\.api/m);
-      expect(printed).toMatch(/^skipped +api\.banks +Follows from api\.connection/m);
+      expect(printed).toMatch(/^skipped +api\.banks +Not checked, because api\.connection failed/m);
     });
 
     it('says where a proxy is ignored, and that none is meant', async () => {

@@ -20,11 +20,11 @@ import { ServiceSimulator } from 'nestjs-service/testing';
 import { UsageError } from '../../lib/cli/command.js';
 import { readEnvironment } from '../../lib/cli/env-file.js';
 import { runCommand } from '../../lib/cli/run-command.js';
-import { FAULT_WORDS, readFault } from '../../lib/cli/simulator-faults.js';
+import { FAULT_WORDS, parseFault } from '../../lib/cli/simulator-faults.js';
 import { checkFolder, ForeignFileError, writeFiles } from '../../lib/cli/simulator-files.js';
-import { keep, keptPath, readKept } from '../../lib/cli/simulator-kept.js';
 import { readSimulatorOptions } from '../../lib/cli/simulator-options.js';
 import { describeRefusal, describeRequest } from '../../lib/cli/simulator-report.js';
+import { readState, statePath, writeState } from '../../lib/cli/simulator-state.js';
 import { commandIo } from '../helpers/command-io.js';
 import { onlyInSoak, partOf } from '../helpers/in-soak.js';
 import { freePort } from '../helpers/loopback.js';
@@ -86,7 +86,7 @@ async function startWith(env: Record<string, string>, ...options: string[]): Pro
     out(text);
     if (String(text).endsWith(READY)) events.emit('ready');
   };
-  io.endSignal = async () => void (await once(events, 'signal'));
+  io.waitForEndSignal = async () => void (await once(events, 'signal'));
   const ready = once(events, 'ready');
   const ended = runCommand(['simulator', ...options], io);
   const end = async () => {
@@ -270,7 +270,7 @@ describe('nestjs-service simulator', () => {
     const args = ['--port', '0', '--host', '0.0.0.0', '--san', 'localhost', '--san', 'simulator'];
     const { complained } = await start(...args, '--dir', 'reached');
     expect(complained()).toMatch(
-      /^Warning: it listens on 0\.0\.0\.0, where every host of the network can call it\./,
+      /^Warning: the simulator listens on 0\.0\.0\.0, so every host of the network can call it\./,
     );
     const variables = await written('reached');
     const { hostname, port } = new URL(variables.SERVICE_BASE_URL ?? '');
@@ -287,14 +287,17 @@ describe('nestjs-service simulator', () => {
   it.each([
     [['127.0.0.1', '--san', 'localhost'], /^$/],
     [['127.0.0.2'], /^$/],
-    [['0.0.0.0'], /Others need a name in \.env and the certificate: add --san </],
+    [['0.0.0.0'], /For clients on other hosts add --san </],
   ])('warns of names and addresses that do not fit: --host %j', async (args, warning) => {
     const { complained } = await start('--port', '0', '--dir', 'loopback', '--host', ...args);
     expect(complained()).toMatch(warning);
   });
 
   it.each([
-    [['--host', '192.0.2.1'], 'This machine has no address 192.0.2.1. 0.0.0.0 stands for all that it has.\n'],
+    [
+      ['--host', '192.0.2.1'],
+      'This machine does not have the address 192.0.2.1. To listen on all its addresses: --host 0.0.0.0\n',
+    ],
     [['--dir', 'a-file'], /^ENOTDIR: .* Choose another folder with --dir\.\n$/],
     [['--dir', 'a-file/below'], /^ENOTDIR: .* Choose another folder with --dir\.\n$/],
     [['--dir', '/proc/none/below'], /^ENOENT: .* Choose another folder with --dir\.\n$/],
@@ -313,7 +316,7 @@ describe('nestjs-service simulator', () => {
     expect(await ended).toBe(1);
     other.close();
     expect(complained()).toBe(
-      `Port ${port + 2} is taken (the simulator uses ${port} to ${port + 5}). Choose others with --port.\n`,
+      `Port ${port + 2} is in use (the simulator uses ${port} to ${port + 5}). Is another simulator running? Otherwise choose other ports with --port.\n`,
     );
     await expect(stat(join(folder, 'taken'))).rejects.toThrow('ENOENT');
   });
@@ -378,12 +381,12 @@ describe('nestjs-service simulator', () => {
   });
 
   it.each([
-    [['--port', 'x'], "--port needs a whole number from 0 to 65530, and got 'x'."],
-    [['--port', '65531'], '--port needs a whole number from 0 to 65530'],
-    [['--token-lifetime', '0'], "--token-lifetime needs a whole number from 1 to 2147483648, and got '0'."],
+    [['--port', 'x'], "--port must be a whole number from 0 to 65530, not 'x'."],
+    [['--port', '65531'], '--port must be a whole number from 0 to 65530'],
+    [['--token-lifetime', '0'], "--token-lifetime must be a whole number from 1 to 2147483648, not '0'."],
     [
       ['--fail', '/banks/v1=200'],
-      "--fail '/banks/v1=200': '200' is no fault.\nSee: nestjs-service simulator --help",
+      "--fail '/banks/v1=200': '200' is not a fault.\nSee: nestjs-service simulator --help",
     ],
     [['--name', '1a'], '--name: must begin with a letter and contain only letters, digits, - and _.'],
     [
@@ -391,8 +394,8 @@ describe('nestjs-service simulator', () => {
       "--name: cannot be 'oauth': SERVICE_OAUTH_BASE_URL is also a variable of the module",
     ],
     [['--dir', ''], '--dir needs the name of a folder.'],
-    [['--dir', `it's "$(touch x)"`], `--dir: the path of the folder has a ' and also ", $, \` or \\.`],
-    [['--dir', 'a\nb'], '--dir: the path of the folder has a line break or another control character.'],
+    [['--dir', `it's "$(touch x)"`], `--dir: the path contains a ' and also one of ", $, \` and \\,`],
+    [['--dir', 'a\nb'], '--dir: the path contains a line break or another control character.'],
     [['--dir', '\u001b[31m'], 'Choose another folder.'],
     [
       ['--host', 'localhost'],
@@ -432,18 +435,18 @@ describe('what the simulator command keeps', () => {
       await endAll();
       return (await start(...options, ...more)).printed();
     };
-    expect(await restart()).toContain('  They are new, and stay for the next start.\n');
+    expect(await restart()).toContain('  They are new. The next start uses them again.\n');
     const variables = await written('kept');
     const certificate = await readFile(join(folder, 'kept/application.crt'), 'utf8');
     // With a certificate and a bearer: the token of before is not valid after the restart.
     await withHost({ ...variables, SERVICE_AUTHENTICATION: 'oauth' }, async (context) => {
       expect(await banksOf(context).list()).toHaveLength(10);
-      expect(await restart()).toContain('  They are those of the last start; --new makes others.\n');
+      expect(await restart()).toContain('  They are the same as at the last start. For new ones: --new\n');
       expect(await banksOf(context).list()).toHaveLength(10);
     });
     expect(await written('kept')).toEqual(variables);
     expect(await readFile(join(folder, 'kept/application.crt'), 'utf8')).toBe(certificate);
-    expect(await restart('--new')).toContain('  They are new, and stay for the next start.\n');
+    expect(await restart('--new')).toContain('  They are new. The next start uses them again.\n');
     const others = await written('kept');
     expect(others.SERVICE_CLIENT_SECRET).not.toBe(variables.SERVICE_CLIENT_SECRET);
     await restart();
@@ -451,7 +454,7 @@ describe('what the simulator command keeps', () => {
     await start('--port', '0', '--dir', 'another');
     expect((await written('another')).SERVICE_CLIENT_SECRET).not.toBe(others.SERVICE_CLIENT_SECRET);
 
-    const path = keptPath({ XDG_DATA_HOME: data }, join(folder, 'kept')) ?? '';
+    const path = statePath({ XDG_DATA_HOME: data }, join(folder, 'kept')) ?? '';
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect((await stat(join(path, '..'))).mode & 0o077).toBe(0);
     expect(await readdir(join(path, '..'))).not.toContainEqual(expect.stringMatching(/(?<!\.json)$/));
@@ -465,7 +468,7 @@ describe('what the simulator command keeps', () => {
       const child = startProgram(['--port', '0', '--dir', 'homeless'], { HOME, XDG_DATA_HOME: '' });
       await child.printed(READY);
       expect(child.output()).toContain(
-        '  They are new at each start, as this user has no folder for data. HOME or XDG_DATA_HOME can name one.\n',
+        '  They are new at each start, because they cannot be stored. Set HOME or XDG_DATA_HOME to a folder that this user can write to.\n',
       );
       expect((await shell(curlIn(child.output()))).stdout).toMatch(/ 200$/);
       child.signal('SIGTERM');
@@ -486,7 +489,7 @@ describe('what the simulator command keeps', () => {
     ['win32', { APPDATA: '/Roaming' }, '/Roaming/nestjs-service/'],
     ['win32', {}, undefined],
   ])('is in the folder for data of the user: %s, %j', (platform, env, expected) => {
-    const path = keptPath(env, '/one', platform);
+    const path = statePath(env, '/one', platform);
     expect(path?.replace(/[^/]*$/, '')).toBe(expected);
   });
 
@@ -498,16 +501,16 @@ describe('what the simulator command keeps', () => {
     const simulator = await ServiceSimulator.start({ certificates: { applicationLifetime } });
     await simulator.stop();
     const path = join(folder, 'lifetimes/kept.json');
-    expect(await readKept(path)).toBeUndefined();
-    expect(await keep(path, simulator)).toBe(true);
+    expect(await readState(path)).toBeUndefined();
+    expect(await writeState(path, simulator)).toBe(true);
     const { clientId, clientSecret, appToken, application } = simulator;
     const kept = { credentials: { clientId, clientSecret, appToken }, application };
-    const found = await readKept(path);
+    const found = await readState(path);
     if (isUsed) expect(found).toMatchObject({ ...kept, authority: { chain: simulator.chain } });
     else expect(found).toBeUndefined();
     for (const other of ['{}', '{"credentials":{}}', 'no JSON']) {
       await writeFile(path, other);
-      expect(await readKept(path)).toBeUndefined();
+      expect(await readState(path)).toBeUndefined();
     }
     await rm(path);
   });
@@ -538,7 +541,7 @@ describe('the folder of the simulator command', () => {
     const { ended, complained } = await start('--port', '0', '--dir', 'own');
     expect(await ended).toBe(1);
     expect(complained()).toBe(
-      `${env} was not written by this command, or was changed since, so it stays as it is. Move it, or choose another folder with --dir.\n`,
+      `${env} would be overwritten, but it was changed since the simulator wrote it, or was not written by the simulator. Move the file, or choose another folder with --dir.\n`,
     );
     expect(await readFile(env, 'utf8')).toBe('PORT=3000\n');
   });
@@ -589,38 +592,41 @@ describe('nestjs-service simulator --fail', () => {
     ['base=certificate_unknown:1', { face: 'base', times: 1, fault: { tlsAlert: 'certificate_unknown' } }],
     ['sandbox-mtls=reset-handshake', { face: 'sandbox-mtls', fault: 'reset-handshake' }],
   ])('reads %s', (text, rule) => {
-    expect(readFault(text)).toMatchObject(rule);
+    expect(parseFault(text)).toMatchObject(rule);
   });
 
   it('takes each word that the help names', () => {
-    for (const word of FAULT_WORDS.named) expect(readFault(`/x=${word}`).fault).toBe(word);
-    for (const word of FAULT_WORDS.connection) expect(readFault(`base=${word}`).fault).toBeDefined();
+    for (const word of FAULT_WORDS.named) expect(parseFault(`/x=${word}`).fault).toBe(word);
+    for (const word of FAULT_WORDS.connection) expect(parseFault(`base=${word}`).fault).toBeDefined();
   });
 
   it.each([
-    ['', "it is not of the form <where>=<fault>[:<times>], for example '/banks/v1=503:3'."],
-    ['/banks/v1', 'it is not of the form'],
-    ['/banks/v1=503:0', 'it is not of the form'],
-    ['/banks/v1=503:3:4', 'it is not of the form'],
-    ['banks/v1=503', "'banks/v1' is no path, and no server."],
-    ['bse=503', "'bse' is no path, and no server."],
-    ['/banks/v1?a=503', "'/banks/v1?a' is no path, and no server."],
-    ['/banks/v1=', "'' is no fault."],
-    ['/banks/v1=200', "'200' is no fault."],
-    ['/banks/v1=toString', "'toString' is no fault."],
-    ['base=constructor', "'constructor' is no fault."],
-    ['/banks/v1=9999999999ms', "'9999999999ms' is no fault."],
-    ['/banks/v1=unknown_ca', "'unknown_ca' is a fault of a server, and not of a path."],
-    ['/banks/v1=reset-handshake', "'reset-handshake' is a fault of a server, and not of a path."],
+    ['', "must be <where>=<fault>[:<times>], for example '/banks/v1=503:3'."],
+    ['/banks/v1', 'must be <where>=<fault>'],
+    ['/banks/v1=503:0', 'must be <where>=<fault>'],
+    ['/banks/v1=503:3:4', 'must be <where>=<fault>'],
+    ['banks/v1=503', "'banks/v1' is neither a path nor a server."],
+    ['bse=503', "'bse' is neither a path nor a server."],
+    ['/banks/v1?a=503', "'/banks/v1?a' is neither a path nor a server."],
+    ['/banks/v1=', "'' is not a fault."],
+    ['/banks/v1=200', "'200' is not a fault."],
+    ['/banks/v1=toString', "'toString' is not a fault."],
+    ['base=constructor', "'constructor' is not a fault."],
+    ['/banks/v1=9999999999ms', "'9999999999ms' is not a fault."],
+    ['/banks/v1=unknown_ca', "'unknown_ca' affects whole connections: give a server instead of a path."],
+    [
+      '/banks/v1=reset-handshake',
+      "'reset-handshake' affects whole connections: give a server instead of a path.",
+    ],
   ])('refuses %j', (text, reason) => {
-    expect(() => readFault(text)).toThrow(UsageError);
-    expect(() => readFault(text)).toThrow(`--fail '${text}': ${reason}`);
+    expect(() => parseFault(text)).toThrow(UsageError);
+    expect(() => parseFault(text)).toThrow(`--fail '${text}': ${reason}`);
   });
 });
 
 it('says of --fail that Git Bash has rewritten the path', () => {
   for (const text of ['C:/Program Files/Git/banks/v1=503:3', 'C:\\Program Files\\Git\\banks\\v1=503;3'])
-    expect(() => readFault(text)).toThrow(/is a path of Windows\. Git Bash .* MSYS_NO_PATHCONV=1/);
+    expect(() => parseFault(text)).toThrow(/is a path of Windows\. Git Bash .* MSYS_NO_PATHCONV=1/);
 });
 
 describe('nestjs-service simulator --routes', () => {
@@ -674,9 +680,9 @@ describe('nestjs-service simulator --routes', () => {
     [
       'list.json',
       '[]',
-      'has no object, in a module as its default export. It has answers by method and path',
+      'must contain an object (a module: as its default export). The object has an answer for each method and path',
     ],
-    ['nothing.mjs', 'export const routes = {}', 'has no object, in a module as its default export.'],
+    ['nothing.mjs', 'export const routes = {}', 'must contain an object (a module: as its default export).'],
     ['path-only.json', '{ "/accounts/v1": {} }', "'/accounts/v1': it is not a method, a space and a path."],
     ['more.json', '{ "GET /a now": {} }', "'GET /a now': it is not a method, a space and a path."],
     ['answer.json', '{ "GET /accounts/v1": { "id": 1 } }', "and not with 'id'. The content of a JSON answer"],

@@ -85,7 +85,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   // Without a connection.
   'no variable at all': {
     cause: 'variables',
-    words: /no SERVICE_\* variable/,
+    words: /no SERVICE_\* variable/i,
     break: (variables) => Object.fromEntries(Object.keys(variables).map((name) => [name, undefined])),
   },
   'a password in an address': {
@@ -263,7 +263,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     spoils: true,
     cause: 'api.connection',
     wordsAtStart: UNTRUSTED,
-    words: /: tls\.chain, .* issued by "CN=Unknown Issuing CA"; the chain holds /,
+    words: /: tls\.chain, .* issued by "CN=Unknown Issuing CA"; tls\.chain contains /,
     break: (_, { simulator }) => simulator.useServerCertificate({ foreign: true }),
   },
   'the chain of another environment': {
@@ -289,7 +289,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a server that leaves the intermediate out': {
     cause: 'api.connection',
-    words: /issued by "CN=.*; the chain holds "CN=/,
+    words: /issued by "CN=.*; tls\.chain contains "CN=/,
     wordsAtStart: UNTRUSTED,
     mode: APP_TOKEN,
     break: async (_, { later }) => {

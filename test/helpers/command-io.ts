@@ -20,7 +20,7 @@ export function commandIo(
     outIsTerminal: isTerminal,
     errIsTerminal: isTerminal,
     keepRunningUnread: () => undefined,
-    endSignal: () => Promise.resolve(),
+    waitForEndSignal: () => Promise.resolve(),
     printed: () => out.map((each) => Buffer.from(each as string).toString()).join(''),
     complained: () => err.join(''),
   };

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import {
   CertificateAuthority,
   type IssuedCertificate,
-  type KeptAuthority,
+  type AuthorityPems,
 } from '../../lib/testing/certificate-authority.js';
 import { ServiceSimulator } from '../../lib/testing/simulator.js';
 import { type SimulatorOptions } from '../../lib/testing/simulator.options.js';
@@ -14,7 +14,7 @@ const CACHE = join(import.meta.dirname, '../../node_modules/.cache/nestjs-servic
 const USED_FOR_MS = 24 * 3_600_000;
 
 interface Certificates {
-  authority: KeptAuthority;
+  authority: AuthorityPems;
   application: IssuedCertificate;
   server: IssuedCertificate;
 }
@@ -44,8 +44,8 @@ async function readCertificates(): Promise<Certificates | undefined> {
 async function makeCertificates(): Promise<Certificates> {
   const simulator = await ServiceSimulator.start();
   await simulator.stop();
-  const { authority, application, server } = ServiceSimulator.madeOf(simulator);
-  const made = { authority: authority.kept, application, server };
+  const { authority, application, server } = ServiceSimulator.certificatesOf(simulator);
+  const made = { authority: authority.pems, application, server };
   const file = `${CACHE}.${randomUUID()}`;
   await mkdir(dirname(CACHE), { recursive: true });
   await writeFile(file, JSON.stringify(made), { mode: 0o600 });

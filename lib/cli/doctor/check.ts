@@ -1,12 +1,12 @@
 export type CheckStatus = 'ok' | 'warning' | 'failed' | 'skipped';
 
-/** What one check found. Nothing in it is secret. */
+/** The result of one check. It contains nothing secret. */
 export interface Check {
-  /** Stable: a variable's name, or for example `api.tls`. */
+  /** A variable's name, or a name such as `api.connection`. Scripts may rely on it. */
   name: string;
   status: CheckStatus;
   message: string;
-  /** What to do. Always there if the status is `failed`. */
+  /** What to do. Always present if the status is `failed`. */
   remedy?: string;
 }
 
@@ -24,7 +24,7 @@ export const skipped = (message: string, remedy?: string): Finding => ({
   remedy,
 });
 
-/** As a sentence begins. A name of a host or an option at the beginning stays as it is. */
-export function capital(text: string): string {
+/** Capitalizes the first word, but not a host or option name: `api.service.example refused ...` stays as it is. */
+export function capitalize(text: string): string {
   return text.replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase());
 }

@@ -17,46 +17,51 @@ import { isNeverSent } from '../../tls/material/key-type.js';
 import { type Configuration } from '../../engine/read-configuration.js';
 import { THE_ENVIRONMENT, type Variables } from '../env-file.js';
 import { DEFAULT_DIR } from '../simulator-options.js';
-import { capital, type Check, failed, type Finding, ok, warning } from './check.js';
-import { list, nameOf } from './judge.js';
+import { capitalize, type Check, failed, type Finding, ok, warning } from './check.js';
+import { listCertificates, quoteSubject } from './judge.js';
 
-/** A configuration that was read and checked, as a person has it before them. `options` only if there are no faults. */
+/** A configuration with the sources of its variables. `options` and `certificates` are present only without faults. */
 type ConfigurationReading = Configuration &
   Variables & { name?: string; certificates?: LoadedIdentity; now: number };
 
-/** What there is to say of each variable, without a connection. Values that are no secret are shown. */
+/** Checks each variable, without a connection. Values that are not secret are shown. */
 export function* checkConfiguration(reading: ConfigurationReading): Generator<Check> {
   const { name, merged, faults, options, sources } = reading;
   yield { name: 'versions', ...describeVersions() };
   if (Object.keys(merged).length === 0) {
-    const message = `There is no ${variablePrefix(name)}* variable in ${sources}.`;
-    yield { name: 'variables', ...failed(message, whereToFindVariables(name)) };
+    const message = `No ${variablePrefix(name)}* variable is set in ${sources}.`;
+    yield { name: 'variables', ...failed(message, describeHowToSetVariables(name)) };
     return;
   }
-  yield* unexpandedRows(reading);
+  yield* checkExpansion(reading);
   if (options) yield { name: 'mode', ...describeMode(options) };
   for (const { option } of OPTIONS) {
     const own = faults.filter((fault) => fault.option === option);
-    if (own.length > 0) yield* own.map((fault) => fromFault(fault, reading));
+    if (own.length > 0) yield* own.map((fault) => describeConfigurationFault(fault, reading));
     else if (valueOf(merged, option) !== undefined)
-      yield { name: rowName(reading, option), ...describe(reading, option) };
-    else yield* unsetRows(reading, option);
+      yield { name: rowName(reading, option), ...describeSetOption(reading, option) };
+    else yield* describeUnsetOption(reading, option);
   }
   const known = new Set(OPTIONS.map(({ option }) => option));
-  yield* faults.filter(({ option }) => !known.has(option)).map((fault) => fromFault(fault, reading));
+  yield* faults
+    .filter(({ option }) => !known.has(option))
+    .map((fault) => describeConfigurationFault(fault, reading));
 }
 
-/** dotenv-expand replaces what follows a $, also in single quotes, but only in values of a file. */
-function unexpandedRows({ name, get, sourceOf }: ConfigurationReading): Check[] {
+/**
+ * With `expandVariables`, ConfigModule expands `$NAME` in the values of env files, even in single quotes. A client secret
+ * with a $ then arrives changed.
+ */
+function checkExpansion({ name, get, sourceOf }: ConfigurationReading): Check[] {
   const found = variablesOf(name).filter(
     (variable) => sourceOf(variable) !== THE_ENVIRONMENT && get(variable)?.includes('$'),
   );
   if (found.length === 0) return [];
-  const message = `${found.join(', ')}: has a $. The doctor does not expand variables. If ConfigModule does (expandVariables), the application gets another value: a $ that is meant needs a backslash before it.`;
+  const message = `${found.join(', ')}: the value contains a $. The doctor does not expand variables. If ConfigModule does (expandVariables), the application gets another value: write \\$ for a literal $.`;
   return [{ name: 'variables', ...ok(message) }];
 }
 
-/** What a report of a fault needs first. */
+/** Every bug report needs these versions. */
 function describeVersions(): Finding {
   const { version: nest } = createRequire(import.meta.url)('@nestjs/core/package.json') as {
     version: string;
@@ -66,32 +71,35 @@ function describeVersions(): Finding {
   );
 }
 
-function whereToFindVariables(name: string | undefined): string {
-  const simulated = `Without an account: npx nestjs-service simulator writes ${DEFAULT_DIR}/.env, and the doctor and the application then take --env-file ${DEFAULT_DIR}/.env.`;
-  return `Run this in the folder of the application, or name its file: --env-file <path>. ${GUIDES}/getting-started.md#the-five-modes shows which variables each mode needs.${name === undefined ? ` ${simulated}` : ''}`;
+function describeHowToSetVariables(name: string | undefined): string {
+  const simulated = `Without an account, run npx nestjs-service simulator: it writes ${DEFAULT_DIR}/.env. Then start the doctor and the application with --env-file ${DEFAULT_DIR}/.env.`;
+  return `Run the doctor in the folder of the application, or name the env file: --env-file <path>. ${GUIDES}/getting-started.md#the-five-modes lists the variables that each mode needs.${name === undefined ? ` ${simulated}` : ''}`;
 }
 
-function fromFault({ option, variable, message }: ConfigurationFault, reading: ConfigurationReading): Check {
+function describeConfigurationFault(
+  { option, variable, message }: ConfigurationFault,
+  reading: ConfigurationReading,
+): Check {
   const name = variable ?? option;
   const source = variable && reading.sourceOf(variable);
   const remedy = source
     ? `Correct ${variable.endsWith('_FILE') ? `the file, or ${variable}` : variable} in ${source}.`
     : `Set ${name}${variable && entryOf(option)?.kind === 'secret' && !variable.endsWith('_FILE') ? ` or ${variable}_FILE` : ''}, in ${reading.sources}.`;
-  return { name, ...failed(capital(message), remedy) };
+  return { name, ...failed(capitalize(message), remedy) };
 }
 
-/** Warnings about an option that is not set. */
-function unsetRows(reading: ConfigurationReading, option: string): Check[] {
+/** Returns the warnings about an option that is not set. */
+function describeUnsetOption(reading: ConfigurationReading, option: string): Check[] {
   const name = rowName(reading, option);
   const found = reading.warnings.filter((each) => each.option === option).map(({ message }) => message);
-  if (option === 'tls.chain' && reading.certificates?.lacksChain) found.push(noChain(reading));
+  if (option === 'tls.chain' && reading.certificates?.lacksChain) found.push(describeMissingChain(reading));
   const remedy = `Set ${name}${entryOf(option)?.kind === 'secret' ? ` or ${name}_FILE` : ''}, in ${reading.sources}.`;
-  return found.map((message) => ({ name, ...warning(capital(message), remedy) }));
+  return found.map((message) => ({ name, ...warning(capitalize(message), remedy) }));
 }
 
-function noChain(reading: ConfigurationReading): string {
+function describeMissingChain(reading: ConfigurationReading): string {
   const publicRoots = `tls.publicRoots (${rowName(reading, 'tls.publicRoots')})`;
-  return `Is not set: the service is verified against Node's public roots. In production, a client certificate needs the chain (specification, 5.2.4), or ${publicRoots}.`;
+  return `Is not set, so the service's certificate is verified against Node's public roots. In production, a client certificate requires the chain (specification, 5.2.4) or ${publicRoots}.`;
 }
 
 function rowName({ merged, name }: ConfigurationReading, option: string): string {
@@ -99,22 +107,23 @@ function rowName({ merged, name }: ConfigurationReading, option: string): string
 }
 
 function describeMode({ environment, authentication, addresses, oauth }: ResolvedOptions): Finding {
-  const tokens = oauth && addresses.tokenUrl ? `tokens come from ${addresses.tokenUrl}` : 'no OAuth tokens';
+  const tokens =
+    oauth && addresses.tokenUrl ? `tokens come from ${addresses.tokenUrl}` : 'OAuth is not configured';
   return ok(`${environment}, ${authentication}: calls go to ${addresses.baseUrl}; ${tokens}.`);
 }
 
-/** An option that is set, and has no fault. */
-function describe(reading: ConfigurationReading, option: string): Finding {
+/** Describes an option that is set and valid. */
+function describeSetOption(reading: ConfigurationReading, option: string): Finding {
   const { merged, warnings, options } = reading;
   const variable = rowName(reading, option);
   const source = reading.sourceOf(variable);
   const found = warnings.find((fault) => fault.option === option);
-  if (found) return warning(capital(found.message), `Check ${variable}${source ? ` in ${source}` : ''}.`);
+  if (found) return warning(capitalize(found.message), `Check ${variable}${source ? ` in ${source}` : ''}.`);
   const pem = describePem(reading, option);
   if (pem) return pem;
   const value = valueOf(merged, option);
   const kind = entryOf(option)?.kind;
-  // A proxy's URL may have a password.
+  // The URL of a proxy may contain a password, so only these two words are shown.
   const isWord = option === 'http.proxy' && (value === ENVIRONMENT || value === NONE);
   const isPlain =
     isWord || (kind !== 'secret' && kind !== 'text' && (options !== undefined || kind !== 'address'));
@@ -132,36 +141,36 @@ function describePem(reading: ConfigurationReading, option: string): Finding | u
   const { certificate, keyType, sent, chain } = certificates;
   if (option === 'tls.certificate' && certificate) {
     const left = daysLeft(certificate, now);
-    const others = list(sent.slice(1), nameOf);
-    const after = others && ` After it stand ${others}.`;
-    const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", with a key of the type ${keyType}, valid to ${formatDate(certificate.validTo)}, ${left} days left.${after}`;
+    const others = listCertificates(sent.slice(1), quoteSubject);
+    const after = others && ` Sent after it: ${others}.`;
+    const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", key type ${keyType}, valid to ${formatDate(certificate.validTo)}, ${left} days left.${after}`;
     if (isNeverSent(keyType)) {
       return warning(
-        `${message} TLS 1.3 has no signature for such a key: a server that speaks TLS 1.3 gets no certificate.`,
-        `Generate an RSA key or one on P-256 with its certificate in the developer portal, and put them into ${rowName(reading, option)} and ${rowName(reading, 'tls.privateKey')}.`,
+        `${message} TLS 1.3 has no signature algorithm for a key of this type, so a server that uses TLS 1.3 does not get the certificate.`,
+        `Generate a new certificate with an RSA or P-256 key in the developer portal, and put them into ${rowName(reading, option)} and ${rowName(reading, 'tls.privateKey')}.`,
       );
     }
     const ending = sent.map(summarize).find((each) => isEnding(each, now));
     if (ending) {
       return warning(
-        `${message} ${describeCertificate(ending)} ends on ${formatDate(ending.validTo)}.`,
-        `Generate a new certificate in the developer portal, and put it and its key into ${rowName(reading, option)}.`,
+        `${message} ${describeCertificate(ending)} expires on ${formatDate(ending.validTo)}.`,
+        `Generate a new certificate in the developer portal, and put it and its key into ${rowName(reading, option)} and ${rowName(reading, 'tls.privateKey')}.`,
       );
     }
     return ok(message);
   }
-  if (option === 'tls.privateKey') return ok('The key of this certificate; not shown here.');
-  if (option === 'tls.chain' && chain.length > 0) return describeChain(chain, now);
+  if (option === 'tls.privateKey') return ok('The key fits the certificate; not shown here.');
+  if (option === 'tls.chain' && chain.length > 0) return describeTrustAnchors(chain, now);
   return undefined;
 }
 
-function describeChain(chain: readonly X509Certificate[], now: number): Finding {
-  const message = `The only trust anchor of the API: ${list(chain, (each) => `${nameOf(each)} to ${formatDate(each.validTo)}`)}.`;
+function describeTrustAnchors(chain: readonly X509Certificate[], now: number): Finding {
+  const message = `The API's certificate is verified against these only: ${listCertificates(chain, (each) => `${quoteSubject(each)} (valid to ${formatDate(each.validTo)})`)}.`;
   const ending = chain.filter((each) => isEnding(summarize(each), now));
   if (ending.length === 0) return ok(message);
-  const more = ending.length > 1 ? ` So it is with ${ending.length - 1} more.` : '';
+  const more = ending.length > 1 ? `, and so have ${ending.length - 1} more` : '';
   return warning(
-    `${message} ${nameOf(ending[0])} has expired or will soon.${more}`,
-    'Download the chain anew from the developer portal.',
+    `${message} ${quoteSubject(ending[0])} has expired or expires soon${more}.`,
+    'Download the current chain from the developer portal.',
   );
 }

@@ -11,48 +11,49 @@ import { classify, type Classified } from '../../exchange/classify.js';
 import { CONNECT_TIMEOUT } from '../../exchange/exchange.types.js';
 import { authorityOf, timeForEachAddress } from '../../tls/connections/connecting.js';
 import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
-import { type Place } from './place.js';
+import { type ServerPlace } from './server-place.js';
 
-/** Milliseconds that a server gets after the handshake to refuse our certificate: in TLS 1.3 it does so after its end. */
-const VERDICT_MS = 1_500;
+/** In TLS 1.3 a server refuses the client certificate only after the handshake. How long to wait for that. */
+const REFUSAL_WAIT_MS = 1_500;
 
-/** What a handshake showed. The server's certificate is judged by others. */
+/** The observations of one handshake. `judge.ts` decides what they mean. */
 export interface HandshakeFacts {
-  /** The handshake came to its end, whatever came then. */
+  /** The handshake completed, even if the connection ended right after it. */
   established: boolean;
   /** Why the connection ended. */
   fault?: Classified;
-  /** `TLSv1.3`. */
+  /** For example `TLSv1.3`. */
   version?: string;
-  /** The reason of OpenSSL or of Node's check of the host name; undefined if the server is who it should be. */
+  /** Why the server's certificate was not accepted: a code of OpenSSL or Node. Undefined if it was accepted. */
   notVerified?: string;
-  /** OpenSSL's words for it, where Node has no code. */
+  /** OpenSSL's own description, if Node has no code for the reason. */
   words?: string;
-  /** The server's certificate and those that issued it, as far as they are known. */
+  /** The server's certificate and its issuers, as far as they are known. */
   certificates: X509Certificate[];
-  /** Undefined if there was no handshake. */
+  /** Undefined if the connection ended before that was known. */
   askedForCertificate?: boolean;
 }
 
 /**
- * Connects, shakes hands, and closes. Nothing is sent over the connection. Never rejects.
+ * Connects, completes the TLS handshake, and closes the connection without a request. Never rejects.
  *
- * @param secureContext our certificate and trust anchors
+ * @param secureContext the client certificate and trust anchors
  */
 export async function shakeHands(
-  to: Pick<Place, 'host' | 'port' | 'proxy'>,
+  to: Pick<ServerPlace, 'host' | 'port' | 'proxy'>,
   secureContext: SecureContext,
   timeoutMs: number,
 ): Promise<HandshakeFacts> {
   const facts = await connectOnce(to, secureContext, timeoutMs, false);
   if (facts.notVerified !== 'UNSPECIFIED') return facts;
-  // Only the error of a connection that Node itself refuses has OpenSSL's words.
+  // Node has no code for this reason. OpenSSL's description is only in the error of a connection that Node itself refuses,
+  // so connect once more and let Node refuse it.
   const { fault } = await connectOnce(to, secureContext, timeoutMs, true);
   return { ...facts, words: fault?.words };
 }
 
 function connectOnce(
-  { host, port, proxy }: Pick<Place, 'host' | 'port' | 'proxy'>,
+  { host, port, proxy }: Pick<ServerPlace, 'host' | 'port' | 'proxy'>,
   secureContext: SecureContext,
   timeoutMs: number,
   rejectUnauthorized: boolean,
@@ -66,13 +67,14 @@ function connectOnce(
       ...to,
       servername: isIP(host) ? '' : host,
       secureContext,
-      // What it is refused for has to be seen; and nothing is sent.
+      // By default the handshake goes on with a certificate that is not trusted, so that it can be described. That is
+      // safe, because no request is sent.
       rejectUnauthorized,
     });
-    let verdict: NodeJS.Timeout | undefined;
+    let refusalWait: NodeJS.Timeout | undefined;
     const end = (fault?: Classified): void => {
       clearTimeout(limit);
-      clearTimeout(verdict);
+      clearTimeout(refusalWait);
       facts.fault = fault;
       socket
         .removeAllListeners()
@@ -80,24 +82,26 @@ function connectOnce(
         .destroy();
       resolve(facts);
     };
-    let late: Pick<Classified, 'kind' | 'reason'> = { kind: 'dns', reason: 'no answer in time' };
-    if (proxy) late = { kind: 'timeout', reason: CONNECT_TIMEOUT };
-    else if (isIP(host) > 0) late = { kind: 'timeout', reason: 'ETIMEDOUT' };
-    const limit = setTimeout(() => end({ ...late, certificateRefused: false }), timeoutMs);
-    socket.once('lookup', () => (late = { kind: 'timeout', reason: 'ETIMEDOUT' }));
-    socket.once('connect', () => (late = { kind: 'timeout', reason: 'HANDSHAKE_TIMEOUT' }));
-    // The last of them comes after all that the server sends in the handshake, and before it can refuse anything.
-    // OpenSSL fills the list when it reads a CertificateRequest, whose algorithms it must have (RFC 8446, 4.3.2).
+    // What the time limit means depends on how far the connection has come: DNS, TCP or TLS.
+    let timeoutFault: Pick<Classified, 'kind' | 'reason'> = { kind: 'dns', reason: 'no answer in time' };
+    if (proxy) timeoutFault = { kind: 'timeout', reason: CONNECT_TIMEOUT };
+    else if (isIP(host) > 0) timeoutFault = { kind: 'timeout', reason: 'ETIMEDOUT' };
+    const limit = setTimeout(() => end({ ...timeoutFault, certificateRefused: false }), timeoutMs);
+    socket.once('lookup', () => (timeoutFault = { kind: 'timeout', reason: 'ETIMEDOUT' }));
+    socket.once('connect', () => (timeoutFault = { kind: 'timeout', reason: 'HANDSHAKE_TIMEOUT' }));
+    // Node has no event for a CertificateRequest. But OpenSSL fills the list of shared signature algorithms when it reads
+    // one, because a CertificateRequest must contain algorithms (RFC 8446, 4.3.2). The last `keylog` event comes after all
+    // handshake messages of the server, and before the server can refuse the client certificate.
     socket.on('keylog', () => (facts.askedForCertificate = socket.getSharedSigalgs()?.length !== 0));
     socket.once('secureConnect', () => {
       facts.established = true;
       facts.version = socket.getProtocol() ?? undefined;
-      if (!socket.authorized) facts.notVerified = reasonOf(socket);
-      facts.certificates = certificatesOf(socket.getPeerCertificate(true));
-      // In TLS 1.2 the server has looked at our certificate by now.
+      if (!socket.authorized) facts.notVerified = verificationErrorCode(socket);
+      facts.certificates = collectCertificates(socket.getPeerCertificate(true));
+      // In TLS 1.2 the server has checked the client certificate before the handshake completes.
       if (facts.version !== 'TLSv1.3') return void setImmediate(end);
-      verdict = setTimeout(end, Math.min(VERDICT_MS, timeoutMs));
-      // Its tickets come after it has accepted us (RFC 8446, 4.6.1).
+      refusalWait = setTimeout(end, Math.min(REFUSAL_WAIT_MS, timeoutMs));
+      // A server sends session tickets only after it has accepted the client certificate (RFC 8446, 4.6.1).
       socket.once('session', () => setImmediate(end));
     });
     socket.once('error', (error) => end(classify(error)));
@@ -106,12 +110,12 @@ function connectOnce(
   });
 }
 
-/** Its type says Error; it is the code. */
-function reasonOf({ authorizationError }: TLSSocket): string {
+/** Node's types say that `authorizationError` is an Error. In fact it is the error's code. */
+function verificationErrorCode({ authorizationError }: TLSSocket): string {
   return (authorizationError as unknown as string | null) ?? 'UNSPECIFIED';
 }
 
-function certificatesOf(leaf: DetailedPeerCertificate): X509Certificate[] {
+function collectCertificates(leaf: DetailedPeerCertificate): X509Certificate[] {
   const found = new Map<string, X509Certificate>();
   let next: DetailedPeerCertificate | undefined = leaf;
   while (next?.raw && !found.has(next.fingerprint256)) {

@@ -6,19 +6,19 @@ import { type ClientIdentity } from '../../tls/client-identity.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { shakeHands, type HandshakeFacts } from './handshake.js';
 import { judgeClientCertificate, judgeServer } from './judge.js';
-import { type Place } from './place.js';
+import { type ServerPlace } from './server-place.js';
 import { type Step } from './run-steps.js';
 
-/** All that connects: first to each server, then for tokens, then the call of the banks. Nothing changes at the service. */
-export function steps(
+/** The checks that connect: the handshake with each server, the tokens, then a list of banks. None changes anything. */
+export function makeSteps(
   options: ResolvedOptions,
   identity: ClientIdentity,
   service: StartableClient,
   customer: string | undefined,
 ): Step[] {
   const { baseUrl, baseOption, tokenUrl, tokenOption = '' } = options.addresses;
-  const api = placeOf(options, identity, 'api', baseUrl, baseOption);
-  const token = options.oauth && tokenUrl && placeOf(options, identity, 'token', tokenUrl, tokenOption);
+  const api = makePlace(options, identity, 'api', baseUrl, baseOption);
+  const token = options.oauth && tokenUrl && makePlace(options, identity, 'token', tokenUrl, tokenOption);
   return [
     ...serverSteps(api, identity, true),
     ...(token ? serverSteps(token, identity, options.oauth?.mtls === true) : []),
@@ -26,21 +26,21 @@ export function steps(
   ];
 }
 
-function placeOf(
+function makePlace(
   { describeOption, http }: ResolvedOptions,
   { hasChain }: ClientIdentity,
-  server: Place['server'],
+  server: ServerPlace['server'],
   address: string,
   option: string,
-): Place {
+): ServerPlace {
   const url = new URL(address);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
   return { server, url, option, describeOption, http, host, port, hasChain, proxy: http.proxyFor?.(address) };
 }
 
-/** One handshake, for two checks. Plain http is for a sidecar, which does TLS. */
-function serverSteps(place: Place, { loaded }: ClientIdentity, isOffered: boolean): Step[] {
+/** One handshake serves two checks. An http:// address is that of a sidecar, which does TLS itself: nothing to check. */
+function serverSteps(place: ServerPlace, { loaded }: ClientIdentity, isOffered: boolean): Step[] {
   if (place.url.protocol === 'http:') return [];
   const name = place.server === 'api' ? 'api' : 'token-endpoint';
   let facts: HandshakeFacts;
@@ -65,7 +65,7 @@ function serverSteps(place: Place, { loaded }: ClientIdentity, isOffered: boolea
   ];
 }
 
-/** By a client as the application has it. What they say is what its errors say. */
+/** These checks use a client like the application's, so they report the same errors. */
 function callSteps(options: ResolvedOptions, service: StartableClient, customer: string | undefined): Step[] {
   const connected = (server: string) => [`${server}.connection`, `${server}.client-certificate`];
   const found: Step[] = [];
@@ -77,7 +77,7 @@ function callSteps(options: ResolvedOptions, service: StartableClient, customer:
       run: async (timeout, signal) => {
         const token = await service.auth.getApiToken({ timeout, signal, once: true });
         hasToken = true;
-        return ok(`The token endpoint gives a token for calls of the API, ${lifetime(token)}.`);
+        return ok(`The token endpoint issued an API token, ${describeLifetime(token)}.`);
       },
     });
   }
@@ -87,7 +87,7 @@ function callSteps(options: ResolvedOptions, service: StartableClient, customer:
       needs: ['token.api'],
       run: async (timeout, signal) => {
         const token = await service.auth.getCustomerToken(customer, { timeout, signal, once: true });
-        return ok(`The token endpoint gives a token for this customer, ${lifetime(token)}.`);
+        return ok(`The token endpoint issued a token for this customer, ${describeLifetime(token)}.`);
       },
     });
   }
@@ -95,32 +95,32 @@ function callSteps(options: ResolvedOptions, service: StartableClient, customer:
     name: 'api.banks',
     needs: [...connected('api'), ...(hasToken ? [] : ['token.api'])],
     run: async (timeout, signal) => {
-      // The endpoint was asked too often. Without a bearer, the API would refuse what is right.
-      if (!hasToken) return skipped('There is no token to call with for the moment.');
+      // The token endpoint answered 429, which is only a warning. Without a token the API would answer 401, and that would
+      // look like a wrong configuration.
+      if (!hasToken) return skipped('Not checked, because the token endpoint issues no token at the moment.');
       await service.banks.list({ timeout, signal });
-      return ok('GET /banks/v1 is answered with JSON.');
+      return ok('GET /banks/v1 answered with JSON.');
     },
   });
   return found.map((step) => ({
     ...step,
     run: (timeoutMs, signal) =>
-      step.run(timeoutMs, signal).catch((error: unknown) => fromError(error, options)),
+      step.run(timeoutMs, signal).catch((error: unknown) => describeCallError(error, options)),
   }));
 }
 
-/** What an error of the client says, and what to do. */
-function fromError(error: unknown, { describeOption, addresses }: ResolvedOptions): Finding {
+function describeCallError(error: unknown, { describeOption, addresses }: ResolvedOptions): Finding {
   if (!(error instanceof ServiceError)) throw error;
   const {
-    hint = `Check ${describeOption(addresses.baseOption)}, and that ${describeOption('environment')} and ${describeOption('authentication')} are those of this application. If it was a short failure, run the check again.`,
+    hint = `Check ${describeOption(addresses.baseOption)}, and that ${describeOption('environment')} and ${describeOption('authentication')} are those of this application. If the failure may be temporary, run the doctor again.`,
   } = error;
   const { status, correlationId } = error as Partial<ServiceApiError>;
   const message = `${messageSentence(error)}${correlationId ? ` Correlation id: ${correlationId}.` : ''}`;
   if (status !== 429) return failed(message, hint);
-  return warning(`${message} It can be reached, and did not refuse the credentials.`, hint);
+  return warning(`${message} The server can be reached, and it did not refuse the credentials.`, hint);
 }
 
-function lifetime({ expiresAt }: AccessToken): string {
+function describeLifetime({ expiresAt }: AccessToken): string {
   const seconds = Math.round((expiresAt.getTime() - Date.now()) / 1000);
-  return seconds > 1 ? `valid for ${seconds} s` : 'without a lifetime: it is used for one second';
+  return seconds > 1 ? `valid for ${seconds} s` : 'without a lifetime, so it is used for one second';
 }

@@ -519,7 +519,7 @@ describe('a fault of the handshake', () => {
   let pems: TlsOptions;
   beforeAll(async () => {
     const simulator = await startSimulator();
-    const { server } = ServiceSimulator.madeOf(simulator);
+    const { server } = ServiceSimulator.certificatesOf(simulator);
     ca = simulator.chain;
     pems = { key: server.privateKey, cert: server.certificate, ca };
     await simulator.stop();
