@@ -70,6 +70,8 @@ export interface TokenGrant {
 export interface TokenRequestContext {
   /** Ends the request; it rejects with `signal.reason`. */
   signal: AbortSignal;
+  /** Aborted when nothing may be written any more. */
+  closed?: AbortSignal;
   /** Milliseconds for the whole request. */
   timeoutMs: number;
   /** Whether a token that another process has can be used; a new one always can. */

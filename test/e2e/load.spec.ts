@@ -61,6 +61,21 @@ describe('many calls', () => {
   );
 
   it(
+    `${scaled(1_000)} customers while the token endpoint fails: two requests after those in flight, and an error for each`,
+    async () => {
+      const { auth } = await start();
+      simulator.fail({ face: 'token', times: Infinity, fault: { status: 503 } });
+      const customers = Array.from({ length: scaled(1_000) }, (_, n) => auth.getCustomerToken(`c-${n}`));
+      const errors = await Promise.all(customers.map(rejection));
+      for (const error of errors) expect(error).toMatchObject({ code: 'token_unavailable', status: 503 });
+      expect(new Set(errors).size).toBe(scaled(1_000));
+      // 50 may be in flight; one more begins when the first of them fails, as that may be about this customer alone.
+      expect(simulator.tokenRequests.length).toBeLessThanOrEqual(53);
+    },
+    LIMIT_MS,
+  );
+
+  it(
     `${scaled(1_000)} calls of a service in trouble: their retries stay in the budget`,
     async () => {
       const { banks } = await start();

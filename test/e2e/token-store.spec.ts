@@ -10,7 +10,7 @@ import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { startClusterNode } from '../helpers/redis-topologies.js';
 import { type RedisServer, startRedis } from '../helpers/redis.js';
 import { startSimulator } from '../helpers/simulators.js';
-import { type StartedModule, startModule } from '../helpers/start-module.js';
+import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
 import { until } from '../helpers/until.js';
 
 type Client = RedisTokenStoreOptions['client'];
@@ -135,6 +135,27 @@ describe('tokens shared over Redis', () => {
       await fourth.banks.list();
       await (await start({}, clients[0])).banks.list();
       expect(simulator.tokenRequests).toHaveLength(5);
+    },
+  );
+
+  redisIt(
+    'an endpoint that answers 503 gets one request a second of all processes, until it is back',
+    async () => {
+      const all = await startMany(10);
+      simulator.fail({ face: 'token', fault: { status: 503 }, times: Infinity });
+      const begun = performance.now();
+      const errors = await Promise.all(all.map(({ banks }) => rejection(banks.list())));
+      for (const error of errors) expect(error).toMatchObject({ code: 'token_unavailable', status: 503 });
+      const seconds = (performance.now() - begun) / 1_000;
+      expect(simulator.tokenRequests.length).toBeLessThanOrEqual(1 + seconds);
+      simulator.clearFaults();
+      const isAnswered = ({ banks }: StartedModule) =>
+        banks.list().then(
+          () => true,
+          () => false,
+        );
+      await Promise.all(all.map((one) => until(() => isAnswered(one))));
+      expect(simulator.tokenRequests.filter(({ status }) => status === 200)).toHaveLength(1);
     },
   );
 

@@ -6,7 +6,7 @@ import { REGISTER } from './source-process.js';
 
 export interface FleetOrder {
   id: number;
-  order: 'start' | 'restart' | 'call' | 'customer' | 'load' | 'report';
+  order: 'start' | 'restart' | 'call' | 'customer' | 'all' | 'load' | 'report';
   /** Of replicas. */
   count?: number;
   customer?: string;

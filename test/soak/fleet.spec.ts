@@ -117,6 +117,28 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
   );
 
   redisIt(
+    'make at most 30 requests in 10 s to an endpoint that answers 503, with 200 replicas, whose calls end within 3 s',
+    async () => {
+      const cold = startFleet(4, simulator, redis.url);
+      try {
+        await Promise.all(cold.map((one) => one.order('start', { count: 50 })));
+        simulator.fail({ face: 'token', fault: { status: 503 }, times: Infinity });
+        const begun = performance.now();
+        const longest: number[] = [];
+        while (performance.now() < begun + 10_000)
+          longest.push(...(await Promise.all(cold.map((one) => one.order<number>('all')))));
+        const requests = simulator.tokenRequests.length;
+        tell(`200 cold replicas: ${requests} requests in 10 s, the longest call ${Math.max(...longest)} ms`);
+        expect(requests).toBeLessThanOrEqual(30);
+        expect(Math.max(...longest)).toBeLessThan(3_000);
+      } finally {
+        await Promise.all(cold.map((one) => one.kill()));
+      }
+    },
+    LIMIT,
+  );
+
+  redisIt(
     'wait for the lock of one that dies at most, and no call fails',
     async () => {
       simulator.fail({ face: 'token', fault: 'hang' });

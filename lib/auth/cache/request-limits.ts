@@ -1,7 +1,7 @@
+import { type ServiceError, ServiceTokenError } from '../../errors/index.js';
+import { backOff, retryDelay } from '../../time/back-off.js';
 import { type Clock } from '../../time/clock.js';
-import { ServiceTokenError } from '../../errors/index.js';
-import { backOff } from '../../time/back-off.js';
-import { notAsked } from '../endpoint/token-errors.js';
+import { isTransient, notAsked } from '../endpoint/token-errors.js';
 
 const BURST = 3;
 const REFILL_MS = 30_000;
@@ -11,68 +11,87 @@ export function renewalDelay(failures: number): number {
   return backOff(failures - 1, 3_000, 30_000);
 }
 
-/**
- * Closed while the token endpoint wants no requests: after a 429, after any answer with a Retry-After, and after an
- * acquisition that ended with a 401 or 403 that says nothing of OAuth, so that a secret that is really wrong does not hammer
- * a gateway. Uses the monotonic clock.
- */
-export class RetryAfterGate {
-  readonly #clock: Clock;
-  #closedUntil = -Infinity;
-  #inARow = 0;
-  #cause?: ServiceTokenError;
+/** Attempts before the first caller gets an error. */
+export const ATTEMPTS = 3;
+const MAX_DELAY_MS = 5_000;
+const REFUSED = { leastMs: 1_000, mostMs: 30_000 };
+/** Callers wait no longer than this for the next request to an endpoint that fails. */
+const PATIENCE_MS = 1_000;
+/** Failures that are longer ago say nothing of the next request. */
+const FORGET_MS = 10_000;
 
-  readonly #shared?: RetryAfterGate;
+/** After failures in a row, of one scope or of all, the token endpoint is not asked for a while: a circuit breaker. */
+export class Hold {
+  /** If it takes longer, callers do not wait for its end, but get the error at once. */
+  patienceMs = PATIENCE_MS;
+  /** How many failures in a row. */
+  count = 0;
+  #error?: ServiceError;
+  #until = -Infinity;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get remainingMs(): number {
+    return Math.max(this.#until - this.#clock.monotonic(), 0);
+  }
+
+  get isTooLong(): boolean {
+    return this.remainingMs > this.patienceMs;
+  }
+
+  /** Whether the next failure is the first one: there was none, or it is long ago. */
+  get isOver(): boolean {
+    return this.#clock.monotonic() - this.#until > FORGET_MS;
+  }
+
+  /** Whether the last failure was a refusal, such as invalid_scope: another request would not help. */
+  get isRefusal(): boolean {
+    return this.patienceMs === 0;
+  }
+
+  /** The error of the last failure, for a caller of this scope who does not wait. */
+  errorFor(scope: string): ServiceError {
+    const error = this.#error ?? new ServiceTokenError({ code: 'token_unavailable', message: '' });
+    return notAsked(error, scope, this.remainingMs);
+  }
 
   /**
-   * @param shared of the api token, for the gate of customers: what a gateway refuses to a customer does not hold that token
-   * up. A 429 closes both, because an endpoint counts the requests of a client
+   * The delay before the next request doubles from 100 ms to 5 s, with jitter. After a refusal, and after the third 401 or
+   * 403 of a gateway, it doubles from 1 s to 30 s: a secret that is really wrong must not hammer a gateway.
+   * @param random in [0, 1)
+   * @param freeRefusals so many refusals do not double it
    */
-  constructor(clock: Clock, shared?: RetryAfterGate) {
-    this.#clock = clock;
-    this.#shared = shared;
+  failed(error: ServiceError, random: number, freeRefusals = 1): void {
+    const isRefusal = !isTransient(error);
+    if (isRefusal !== this.isRefusal || this.isOver) this.reset();
+    const tries = this.count + 1 - (isRefusal ? freeRefusals : ATTEMPTS);
+    const isDenied = error instanceof ServiceTokenError && (error.status === 401 || error.status === 403);
+    if (isRefusal) this.extend(error, backOff(Math.max(0, tries), REFUSED.leastMs, REFUSED.mostMs), 0);
+    else if (tries < 0) this.extend(error, retryDelay(this.count, random));
+    else if (isDenied) this.extend(error, backOff(tries, REFUSED.leastMs, REFUSED.mostMs));
+    else this.extend(error, backOff(this.count, 100, MAX_DELAY_MS) * (0.5 + random / 2));
   }
 
-  /** Milliseconds until it opens; 0 while it is open. */
-  get remainingMs(): number {
-    return Math.max(this.#shared?.remainingMs ?? 0, this.#closedUntil - this.#clock.monotonic(), 0);
+  extend(error: ServiceError, ms: number, patienceMs = PATIENCE_MS): void {
+    this.count += 1;
+    this.#until = Math.max(this.#until, this.#clock.monotonic() + ms);
+    this.#error = error;
+    this.patienceMs = patienceMs;
   }
 
-  /** An attempt failed: at least 3 s after a 429, doubling to 30 s with each in a row. */
-  failed(error: unknown): void {
-    if (this.#shared) return this.#shared.failed(error);
-    if (!(error instanceof ServiceTokenError)) return;
-    const { code, retryAfter = 0 } = error;
-    // A Retry-After of 0, or a date in the past by our clock, does not switch the back-off off.
-    if (code === 'token_rate_limited')
-      this.#close(error, Math.max(retryAfter * 1000, renewalDelay(this.#inARow + 1)));
-    else if (code === 'token_unavailable' && retryAfter > 0) this.#close(error, retryAfter * 1000);
+  /** After a success, or with other credentials. */
+  reset(): void {
+    this.count = 0;
+    this.#until = -Infinity;
   }
+}
 
-  /** An acquisition failed. Those of several scopes that end together count once. */
-  ended(error: unknown): void {
-    if (!(error instanceof ServiceTokenError) || error.code !== 'token_unavailable') return;
-    const isDenied = error.status === 401 || error.status === 403;
-    if (isDenied && this.remainingMs === 0) this.#close(error, backOff(this.#inARow, 1_000, 30_000));
-  }
-
-  #close(error: ServiceTokenError, ms: number): void {
-    this.#inARow += 1;
-    this.#closedUntil = Math.max(this.#closedUntil, this.#clock.monotonic() + ms);
-    this.#cause = error;
-  }
-
-  succeeded(): void {
-    this.#shared?.succeeded();
-    this.#inARow = 0;
-  }
-
-  /** For a caller that cannot wait until it opens. */
-  error(scope: string): ServiceTokenError {
-    if (this.#shared && this.#shared.remainingMs > 0) return this.#shared.error(scope);
-    const cause = this.#cause ?? new ServiceTokenError({ code: 'token_unavailable', message: '' });
-    return notAsked(cause, scope, this.remainingMs);
-  }
+/** The one that ends later. */
+export function longer(one: Hold, other: Hold | undefined): Hold {
+  return other && other.remainingMs > one.remainingMs ? other : one;
 }
 
 /**
@@ -89,36 +108,5 @@ export class ForcedRefreshLimit {
     if (fullAt - now > BURST * REFILL_MS) return false;
     this.#fullAt = fullAt;
     return true;
-  }
-}
-
-/** Limits how many requests run at a time; the others wait for their turn, first come first served. */
-export class Lane {
-  #free: number;
-  readonly #queue: (() => void)[] = [];
-
-  constructor(max: number) {
-    this.#free = max;
-  }
-
-  get isFull(): boolean {
-    return this.#free === 0;
-  }
-
-  get isWaitedFor(): boolean {
-    return this.#queue.length > 0;
-  }
-
-  /** Runs the work when its turn comes. */
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((resolve) => this.#queue.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = this.#queue.shift();
-      if (next) next();
-      else this.#free += 1;
-    }
   }
 }

@@ -1,8 +1,7 @@
 import { type TokenRefresh } from '../../config/oauth.options.js';
 import { copyError, describeError, ServiceConnectionError, ServiceError } from '../../errors/index.js';
-import { retryDelay } from '../../time/back-off.js';
 import { momentOf } from '../../time/clock.js';
-import { sleep, within } from '../../time/timers.js';
+import { within } from '../../time/timers.js';
 import {
   type TokenGrant,
   type TokenIo,
@@ -10,14 +9,14 @@ import {
   type TokenStatus,
   type WaitOptions,
 } from '../access-token.js';
-import { expiredOnArrival, isTransient, NO_SECRET, tooLate, unanswered } from '../endpoint/token-errors.js';
+import { expiredOnArrival, isVerdict, NO_SECRET, tooLate, unanswered } from '../endpoint/token-errors.js';
 import { CachedToken } from './cached-token.js';
-import { ForcedRefreshLimit, type Lane, renewalDelay, type RetryAfterGate } from './request-limits.js';
+import { ATTEMPTS, ForcedRefreshLimit, Hold, renewalDelay } from './request-limits.js';
+import { type RequestLine } from './request-line.js';
 
 // Milliseconds throughout.
 /** For all attempts together; waiting for a Retry-After comes on top. */
 const BUDGET = 10_000;
-const ATTEMPTS = 3;
 /** With less time left, a token is renewed as if a caller waited: one soon will. */
 const SOON = 2_000;
 /** `scheduled` looks whether a renewal is due each tenth of a token's life, within these; without a token each second. */
@@ -27,7 +26,7 @@ const LOOK = { least: 50, without: 1_000, most: 5_000 };
 export interface ScopeTools {
   source: TokenSource;
   io: TokenIo;
-  gate: RetryAfterGate;
+  line: RequestLine;
   /** Aborted when the cache closes. */
   closed: AbortSignal;
   /** Milliseconds that a caller waits by default. */
@@ -40,8 +39,6 @@ export interface ScopeSettings {
   refresh: TokenRefresh;
   /** Milliseconds that the token must have left to be handed out; at most half of its lifetime counts. */
   reserveMs: number;
-  /** Limits how many requests run at a time. Absent for the api token, which never waits for those of customers. */
-  lane?: Lane;
 }
 
 /** One request, from its beginning to the token or error, which all its callers get. */
@@ -53,6 +50,7 @@ interface Request {
   for: 'renewal' | 'probe' | 'callers';
   /** Milliseconds for this attempt and all that follow. */
   leftMs: number;
+  isAsking?: boolean;
   /** Another client certificate came into use: its token goes to those who wait, and is not kept. */
   isOutdated: boolean;
   /** A token that had too little time left to be kept. */
@@ -70,13 +68,15 @@ export class ScopeToken {
   readonly #settings: ScopeSettings;
   readonly #tools: ScopeTools;
   readonly #forced = new ForcedRefreshLimit();
+  /** Of this scope alone, since its last success. They are forgotten with it. */
+  #failures?: Hold;
   #cached?: CachedToken;
   #request?: Request;
   /** The token that did not work, and when the newest such was issued: wall-clock milliseconds. */
   #dropped?: string;
   #droppedIssuedAt = -Infinity;
   /** Requests in a row that brought no token to keep. */
-  #failures = 0;
+  #withoutToken = 0;
   /** Monotonic milliseconds before which no renewal begins in the background. */
   #renewNotBefore = -Infinity;
   #cancelLook?: () => void;
@@ -149,6 +149,7 @@ export class ScopeToken {
   /** Drops the token, and any that is under way: it is bound to a client certificate that is no longer in use. */
   outdate(): void {
     this.#cached = undefined;
+    this.#failures = undefined;
     if (this.#request) this.#request.isOutdated = true;
   }
 
@@ -179,22 +180,33 @@ export class ScopeToken {
   }
 
   #renewInBackground(): void {
-    const { gate, closed, io, inStart } = this.#tools;
-    const isHeld = gate.remainingMs > 0 || io.clock.monotonic() < this.#renewNotBefore;
+    const { closed, io, inStart } = this.#tools;
     // Callers without a token go first.
-    if (this.#request || closed.aborted || isHeld || this.#settings.lane?.isFull) return;
+    if (this.#request || closed.aborted || this.#mustWait) return;
+    if (io.clock.monotonic() < this.#renewNotBefore) return;
     inStart(() => this.#begin('renewal'));
   }
 
+  get #hold(): Hold {
+    return this.#tools.line.holdOf(this.#scope, this.#failures);
+  }
+
+  get #mustWait(): boolean {
+    return this.#tools.line.mustWait(this.#scope, this.#failures);
+  }
+
   async #join({ timeoutMs = this.#tools.timeoutMs, once, signal }: WaitOptions): Promise<CachedToken> {
-    const { gate, io } = this.#tools;
-    if (gate.remainingMs > Math.max(0, timeoutMs)) throw gate.error(this.#scope);
+    const { io } = this.#tools;
+    const hold = this.#hold;
+    const patienceMs = once && hold.patienceMs < Infinity ? 0 : hold.patienceMs;
+    if (!this.#request?.isAsking && hold.remainingMs > Math.min(patienceMs, Math.max(0, timeoutMs)))
+      throw hold.errorFor(this.#scope);
     const request = this.#request ?? this.#begin('probe');
     if (!once) request.for = 'callers';
     else if (request.for === 'renewal') request.for = 'probe';
     request.callers += 1;
     const expired = () =>
-      gate.remainingMs > 0 ? gate.error(this.#scope) : tooLate(timeoutMs, io.describeOption);
+      this.#hold.remainingMs > 0 ? this.#hold.errorFor(this.#scope) : tooLate(timeoutMs, io.describeOption);
     // Each caller gets an error of its own.
     const outcome = () =>
       request.outcome.catch((error: Error) => {
@@ -216,40 +228,40 @@ export class ScopeToken {
   }
 
   async #acquire(request: Request): Promise<CachedToken> {
-    const { gate, io, closed } = this.#tools;
-    const { lane } = this.#settings;
+    const { closed, line, io } = this.#tools;
     try {
       for (let attempt = 1; ;) {
-        const isHeld = gate.remainingMs > 0;
-        if (request.callers === 0 && (request.for !== 'renewal' || isHeld || lane?.isFull))
+        if (request.callers === 0 && (request.for !== 'renewal' || this.#mustWait))
           throw new Error('Nobody waits for this token any more');
-        if (isHeld) await sleep(io.clock, gate.remainingMs, closed);
+        const isHeld = this.#hold.remainingMs > 0;
+        const leave = await line.enter(this.#scope, this.#failures, closed);
         // The wall clock may have been set right in the meantime.
         const living = isHeld && this.#living();
-        if (living) return living;
+        const begunAt = line.counted;
         try {
-          const grant = await (lane ? lane.run(() => this.#ask(request)) : this.#ask(request));
+          if (living) return living;
+          const grant = await this.#ask(request);
           closed.throwIfAborted();
           const token = grant && this.#arrived(request, grant);
           if (token) return token;
         } catch (error) {
           // The cache was closed: not a failure.
           closed.throwIfAborted();
+          if (!(error instanceof ServiceError)) throw error;
+          if (request.callers === 0)
+            io.log.warn(`A token request that no caller waits for failed: ${describeError(error)}`);
+          // A refused secret is remembered by the token source.
+          const isOver = isVerdict(error) || this.#failed(error, begunAt);
           if (request.short?.isAlive) {
             this.#postpone();
             return request.short;
           }
-          const pauseMs = retryDelay(attempt - 1, io.random());
-          request.leftMs -= pauseMs;
           const isLast = attempt >= (request.for === 'callers' ? ATTEMPTS : 1) || request.callers === 0;
-          const hasFailed = isLast || request.leftMs <= 0 || !isTransient(error);
-          if (hasFailed) gate.ended(error);
-          if (request.callers === 0 && error instanceof ServiceError)
-            io.log.warn(`A token request that no caller waits for failed: ${describeError(error)}`);
-          if (hasFailed) throw error;
-          request.noSecret = error instanceof ServiceError && error.code === NO_SECRET ? error : undefined;
+          if (isOver || isLast || request.leftMs <= 0) throw error;
+          request.noSecret = error.code === NO_SECRET ? error : undefined;
           attempt += 1;
-          if (gate.remainingMs === 0) await sleep(io.clock, pauseMs, closed);
+        } finally {
+          leave();
         }
       }
     } catch (error) {
@@ -260,32 +272,36 @@ export class ScopeToken {
     }
   }
 
-  /** @returns undefined if nobody waits any more, or the endpoint wants no requests, once it is its turn in the lane */
+  /** Counts a failed attempt. Returns whether it was the last one. */
+  #failed(error: ServiceError, begunAt: number): boolean {
+    this.#failures ??= new Hold(this.#tools.io.clock);
+    return this.#tools.line.failed(this.#scope, this.#failures, error, begunAt);
+  }
+
+  /** @returns undefined if nobody waits any more, once it is its turn */
   async #ask(request: Request): Promise<TokenGrant | undefined> {
-    const { source, io, gate, closed } = this.#tools;
+    const { source, io, line, closed } = this.#tools;
     const { clock } = io;
-    const { lane } = this.#settings;
     const { for: forWhom, leftMs: timeoutMs, noSecret } = request;
-    if (gate.remainingMs > 0 || (forWhom !== 'renewal' && request.callers === 0)) return undefined;
+    if (forWhom !== 'renewal' && request.callers === 0) return undefined;
+    request.isAsking = true;
     const requestedAt = momentOf(clock);
     const expired = (): Error => noSecret ?? unanswered(timeoutMs);
     try {
       const grant = await within({ clock, timeoutMs, signals: [closed], expired }, (signal) =>
         source.request(this.#scope, {
           signal,
+          closed,
           timeoutMs,
           isProbe: forWhom === 'probe',
           accepts: (offered) => this.#accepts(offered),
           isAwaited: () =>
-            request.callers > 0 || lane?.isWaitedFor === true || this.#living() !== this.#living(SOON),
+            request.callers > 0 || line.isWaitedFor(this.#scope) || this.#living() !== this.#living(SOON),
         }),
       );
       return { requestedAt, ...grant };
-    } catch (error) {
-      // Before the next one in the lane asks.
-      if (!closed.aborted) gate.failed(error);
-      throw error;
     } finally {
+      request.isAsking = false;
       // A caller that joined a renewal in the background has not had its time yet.
       if (forWhom !== 'renewal') request.leftMs -= clock.monotonic() - requestedAt.monotonic;
     }
@@ -298,8 +314,9 @@ export class ScopeToken {
    */
   #arrived(request: Request, grant: TokenGrant): CachedToken | undefined {
     const cached = this.#cachedToken(grant);
+    this.#tools.line.succeeded(cached.isAlive && grant.ageMs === undefined);
     if (!cached.isAlive) throw expiredOnArrival(this.#scope);
-    this.#tools.gate.succeeded();
+    this.#failures = undefined;
     if (!cached.isUsable() && !request.short) {
       request.short = cached;
       return undefined;
@@ -310,7 +327,7 @@ export class ScopeToken {
     // An endpoint that hands out the same token until it ends would be asked ever more often.
     if (!isKept || isSame) this.#postpone();
     else {
-      this.#failures = 0;
+      this.#withoutToken = 0;
       this.#renewNotBefore = -Infinity;
     }
     return cached;
@@ -337,7 +354,7 @@ export class ScopeToken {
 
   /** Delays the next renewal, because a request brought no token to keep. */
   #postpone(): void {
-    this.#failures += 1;
-    this.#renewNotBefore = this.#tools.io.clock.monotonic() + renewalDelay(this.#failures);
+    this.#withoutToken += 1;
+    this.#renewNotBefore = this.#tools.io.clock.monotonic() + renewalDelay(this.#withoutToken);
   }
 }

@@ -5,7 +5,7 @@ import { allowListeners } from '../../exchange/call-limits.js';
 import { type TokenIo, type TokenSource, type TokenStatus, type WaitOptions } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { type CachedToken } from './cached-token.js';
-import { Lane, RetryAfterGate } from './request-limits.js';
+import { RequestLine } from './request-line.js';
 import { ScopeToken, type ScopeSettings, type ScopeTools } from './scope-token.js';
 
 export interface TokenCacheSettings {
@@ -37,20 +37,18 @@ export class TokenCache {
   constructor(source: TokenSource, settings: TokenCacheSettings, io: TokenIo) {
     const { refresh, customerReserveMs, customerRequests, timeoutMs } = settings;
     this.#settings = settings;
-    const gate = new RetryAfterGate(io.clock);
     this.#tools = {
       source,
       io,
       timeoutMs,
-      gate: new RetryAfterGate(io.clock, gate),
+      line: new RequestLine(customerRequests, io),
       closed: this.#stop.signal,
       inStart: AsyncLocalStorage.snapshot(),
     };
     // Only the api token is renewed by schedule.
     const customerRefresh = refresh === 'scheduled' ? 'ahead' : refresh;
-    const lane = new Lane(customerRequests);
-    this.#customer = { refresh: customerRefresh, reserveMs: customerReserveMs, lane };
-    this.#api = new ScopeToken(API_SCOPE, { refresh, reserveMs: 0 }, { ...this.#tools, gate });
+    this.#customer = { refresh: customerRefresh, reserveMs: customerReserveMs };
+    this.#api = new ScopeToken(API_SCOPE, { refresh, reserveMs: 0 }, this.#tools);
     allowListeners(this.#stop.signal);
   }
 
@@ -82,6 +80,7 @@ export class TokenCache {
 
   /** Drops all tokens, also those under way: they are bound to a client certificate that is no longer in use. */
   outdateAll(): void {
+    this.#tools.line.reset();
     for (const token of this.#all()) token.outdate();
   }
 
@@ -93,6 +92,7 @@ export class TokenCache {
   /** Ends all requests and rejects their callers; no timer is left. */
   close(): void {
     this.#stop.abort(ServiceConnectionError.closed());
+    this.#tools.line.rejectAll(() => ServiceConnectionError.closed());
     this.#api.close();
   }
 

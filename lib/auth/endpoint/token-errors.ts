@@ -218,8 +218,11 @@ export function tooLate(timeoutMs: number, describeOption: DescribeOption): Serv
 }
 
 /** The error while the endpoint is left alone: that of its last answer, with the time until it is asked again. */
-export function notAsked(error: ServiceTokenError, scope: string, leftMs: number): ServiceTokenError {
+export function notAsked(error: ServiceError, scope: string, leftMs: number): ServiceError {
   const retryAfter = Math.ceil(leftMs / 1000);
   const message = `${error.message} The endpoint is not asked again for ${retryAfter} s.`;
-  return new ServiceTokenError({ ...error, message, scope, retryAfter });
+  if (error instanceof ServiceConnectionError) return new ServiceConnectionError({ ...error, message });
+  return error instanceof ServiceTokenError
+    ? new ServiceTokenError({ ...error, message, scope, retryAfter })
+    : error;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
-import { ServiceConnectionError } from '../../errors/index.js';
+import { ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
 import { elapsedMs, momentOf } from '../../time/clock.js';
 import { sleep, untilAborted, within } from '../../time/timers.js';
 import {
@@ -23,12 +23,20 @@ const PAUSE = { awaited: { least: 100, most: 500 }, renewal: { least: 500, most:
 const PATIENCE = 5_000;
 /** For the newest secret, if there is an older one to look with. */
 const SECRET = 1_000;
+/** How long a failure that the endpoint has answered with is that of all processes. */
+const FAILURE = 1_000;
 /** What is left of the time of a request for one more look. */
 const LAST_LOOK = 300;
 
+/** Whether the endpoint has answered with it. */
+function isAnswer(error: unknown): error is ServiceTokenError {
+  return error instanceof ServiceTokenError && error.status !== undefined;
+}
+
 /**
  * Shares tokens between processes, in front of a token source: one process asks the endpoint, the others find its token in
- * the store. A failure is not shared: each asks for itself. A store that fails, does not answer or has wrong entries delays
+ * the store, or for a second the error that the endpoint has answered with. A connection fault is not shared, because it may
+ * be of one process alone. A store that fails, does not answer or has wrong entries delays
  * a token, but never prevents one.
  */
 export class SharedStore implements TokenSource {
@@ -79,6 +87,8 @@ export class SharedStore implements TokenSource {
       if (found) return found;
       const lock = await this.#store.lock(entry.lockKey, LOCK);
       const sign = lock === 'taken' ? await this.#store.get(entry.signKey) : undefined;
+      const failure = entry.readFailure(sign, clock.now());
+      if (failure) throw failure;
       const now = clock.monotonic();
       const passed = now - begun;
       if (
@@ -110,9 +120,9 @@ export class SharedStore implements TokenSource {
     waitedMs: number,
   ): Promise<TokenGrant> {
     const { clock } = this.#io;
-    const { signal, isAwaited, timeoutMs } = context;
+    const { signal, closed, isAwaited, timeoutMs } = context;
     let written: Promise<void> | undefined;
-    let keepsLock = false;
+    let keptMs = 0;
     // A slow request shows, so that others tell it from a lock that never ends.
     const show = (): void => void this.#store.set(entry.signKey, randomUUID(), LOCK);
     const cancelShow = clock.watch(show, Math.max(0, LOCK / 4 - waitedMs));
@@ -135,13 +145,19 @@ export class SharedStore implements TokenSource {
       if (found) return found;
       // A thousand renewals do not follow one that failed, nor a thousand callers one that got no answer.
       const isUnanswered = error instanceof ServiceConnectionError && error.kind === 'timeout';
-      keepsLock = signal.aborted || isUnanswered || !isAwaited();
-      if (keepsLock) show();
+      const failure = isAnswer(error) ? error : undefined;
+      if (signal.aborted || isUnanswered || !isAwaited()) keptMs = LOCK;
+      else if (failure) keptMs = FAILURE;
+      if (failure) void this.#store.set(entry.signKey, entry.writeFailure(failure, clock.now()), keptMs);
+      else if (keptMs > 0) show();
       throw error;
     } finally {
       cancelShow();
       // Callers do not wait for this. The lock ends when others can find the token.
-      if (typeof lock === 'function' && !keepsLock) void Promise.resolve(written).then(lock);
+      if (typeof lock === 'function') {
+        if (keptMs === 0) void Promise.resolve(written).then(lock);
+        else if (keptMs < LOCK) clock.watch(() => closed?.aborted || void lock(), keptMs);
+      }
     }
   }
 

@@ -42,6 +42,10 @@ class WatchedSource implements TokenSource {
   isForced = false;
   readonly violations: string[] = [];
   heldUntil = -Infinity;
+  /** When any request failed. */
+  failedAt = -Infinity;
+  /** When the last request of a scope was refused. */
+  readonly #refusedAt = new Map<string, number>();
   readonly #underWay = new Set<string>();
   /** What allows the next request of a scope; the first one is free. */
   readonly #last = new Map<string, string>();
@@ -85,6 +89,8 @@ class WatchedSource implements TokenSource {
 
   /** requests <= 1 + refresh points passed + failures + forced: each but the first needs one of these. */
   #justify(scope: string): void {
+    const refusedAt = this.#refusedAt.get(scope) ?? -Infinity;
+    if (this.clock.monotonic() - refusedAt < 1_000) this.violations.push(`${scope} was refused just now`);
     const last = this.#last.get(scope);
     if (last === undefined || last === 'failed' || last === 'dropped') return;
     const token = this.issued.get(last);
@@ -111,6 +117,7 @@ class WatchedSource implements TokenSource {
       wall: this.clock.now() - sinceMs,
     };
     this.issued.set(accessToken, token);
+    if (sinceMs >= token.lifetimeMs) this.failedAt = this.clock.monotonic();
     // One that has too little time left when it arrives may be asked for again.
     this.#last.set(scope, token.isShort ? 'failed' : accessToken);
     this.#limitedInARow = 0;
@@ -119,6 +126,7 @@ class WatchedSource implements TokenSource {
 
   #fail(scope: string, kind: 'reset' | 'refused' | 'busy' | 'limited'): Error {
     this.#last.set(scope, 'failed');
+    if (kind === 'refused') this.#refusedAt.set(scope, this.clock.monotonic());
     const error = {
       reset: () => new ServiceConnectionError({ kind: 'reset', message: 'reset' }),
       refused: () => new ServiceTokenError({ code: 'token_refused', status: 401, message: 'refused' }),
@@ -136,6 +144,7 @@ class WatchedSource implements TokenSource {
 
   /** Notes the time in the error itself: each caller gets a copy. */
   #failed(error: Error): Error {
+    this.failedAt = this.clock.monotonic();
     return Object.assign(error, { failedAt: this.clock.monotonic() });
   }
 }
@@ -230,6 +239,8 @@ async function replay(
           const { failedAt } = error;
           if (failedAt !== undefined) {
             if (failedAt < asked) faults.push('an earlier rejection was handed out');
+          } else if (error.message.includes('is not asked again') && error.code !== 'token_rate_limited') {
+            if (clock.monotonic() - source.failedAt > 30_000) faults.push('the error of an old failure');
           } else if (error.code === 'token_rate_limited') {
             if (source.heldUntil <= clock.monotonic()) faults.push('held back for no reason');
           } else if (error.code === 'connection_timeout') {

@@ -12,7 +12,7 @@ import { SharedStore } from '../../../lib/auth/store/shared-store.js';
 import { StoredToken, StoreKeys } from '../../../lib/auth/store/stored-token.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { type TokenStore } from '../../../lib/config/token-cache.options.js';
-import { ServiceConnectionError } from '../../../lib/errors/index.js';
+import { ServiceConnectionError, ServiceTokenError } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/exchange/io.js';
 import { momentOf, systemClock } from '../../../lib/time/clock.js';
 import { nextTurn } from '../../../lib/time/immediate.js';
@@ -411,6 +411,98 @@ describe('who asks the endpoint', () => {
   });
 });
 
+describe('an endpoint that fails while callers wait', () => {
+  const unavailable = (): ServiceTokenError =>
+    new ServiceTokenError({
+      code: 'token_unavailable',
+      status: 503,
+      message: 'It is out of order.',
+      hint: 'Check urls.authUrl.',
+      options: ['urls.authUrl'],
+      scope: 'api',
+      retryAfter: 2,
+    });
+
+  it('is asked once a second by all processes, and each gets the error of its answer', async () => {
+    const { clock, startMany } = setUp();
+    let requests = 0;
+    const source = { request: () => ((requests += 1), Promise.reject(unavailable())) };
+    const { requestAll } = startMany(20, { source, random: randomNumbers() });
+    const errors: unknown[] = [];
+    const end = clock.monotonic() + 10_000;
+    while (clock.monotonic() < end) {
+      void requestAll().catch((error: unknown) => errors.push(error));
+      await clock.advance(250);
+    }
+    await clock.advance(1_000);
+    expect(requests).toBeGreaterThanOrEqual(8);
+    expect(requests).toBeLessThanOrEqual(11);
+    expect(errors).toHaveLength(40);
+    for (const error of errors) {
+      expect(error).toBeInstanceOf(ServiceTokenError);
+      expect({ ...(error as object) }).toEqual({ ...unavailable() });
+      expect((error as Error).message).toBe('It is out of order.');
+    }
+  });
+
+  it('is asked by the next process at once after a connection fault, which may be of one process alone', async () => {
+    const { start } = setUp();
+    const faulty = start();
+    const waiting = faulty.request().catch((error: unknown) => error);
+    await settle();
+    faulty.source.last.fail(new ServiceConnectionError({ kind: 'refused', message: 'refused' }));
+    expect(await waiting).toMatchObject({ kind: 'refused' });
+    await settle();
+    expect((await start().fill()).accessToken).toBe('token-1');
+  });
+
+  it('is waited for by no caller of another process if a renewal failed, whose lock stays to its end', async () => {
+    const { clock, start } = setUp();
+    const renewal = start();
+    const failed = renewal.request('api', { isAwaited: () => false }).catch((error: unknown) => error);
+    await settle();
+    renewal.source.last.fail(unavailable());
+    expect(await failed).toMatchObject({ status: 503 });
+    const caller = start();
+    await clock.advance(3_000);
+    await expect(caller.request()).rejects.toMatchObject({ status: 503 });
+    await clock.advance(1_100);
+    expect((await caller.fill()).accessToken).toBe('token-1');
+  });
+
+  it('is asked again within 5 s, though the store keeps the failure and the lock for ever', async () => {
+    const { clock, store, start } = setUp();
+    const set = store.set.bind(store);
+    store.set = (key, value) => set(key, value, Infinity);
+    const lock = store.lock.bind(store);
+    store.lock = (key) => lock(key, Infinity);
+    const one = start();
+    const failed = one.request('api', { isAwaited: () => false }).catch((error: unknown) => error);
+    await settle();
+    one.source.last.fail(unavailable());
+    await failed;
+    await clock.advance(5_001);
+    const other = start();
+    const waiting = other.request();
+    await clock.advance(4_200);
+    other.source.last.grant(600);
+    expect((await waiting).accessToken).toBe('token-1');
+  });
+
+  it('gives no lock back after the module has closed', async () => {
+    const { clock, store, start } = setUp();
+    const closing = new AbortController();
+    const one = start();
+    const failed = one.request('api', { closed: closing.signal }).catch((error: unknown) => error);
+    await settle();
+    one.source.last.fail(unavailable());
+    await failed;
+    closing.abort();
+    await clock.advance(1_500);
+    expect([...store.locks.values()]).toEqual([expect.any(Number)]);
+  });
+});
+
 describe('where no caller waits', () => {
   const isAwaited = (): boolean => false;
 
@@ -704,6 +796,25 @@ describe('the entry of a token', () => {
     ['of another scope', entry(), entry().write({ ...grant, scope: 'api' }, NOW).value],
   ])('is ignored if it is not to be trusted: %s', (_name, reader, value) => {
     expect(reader.read(value, NOW)).toBeUndefined();
+  });
+
+  it('is no failure, and a failure is no token; neither is read with another secret', () => {
+    const error = new ServiceTokenError({
+      code: 'token_refused',
+      message: 'no',
+      status: 400,
+      scope: 'customer.b',
+    });
+    const failure = entry().writeFailure(error, NOW);
+    expect(entry().readFailure(failure, NOW)).toEqual(error);
+    expect(entry().read(failure, NOW)).toBeUndefined();
+    for (const [reader, value] of [
+      [entry(), written()],
+      [entry('customer.c'), failure],
+      [entry('customer.b', OWNER, otherKeys), failure],
+    ] as const)
+      expect(reader.readFailure(value, NOW)).toBeUndefined();
+    for (const now of [NOW - 5_001, NOW + 5_001]) expect(entry().readFailure(failure, now)).toBeUndefined();
   });
 
   it('is ignored if it was truncated or changed, anywhere', () => {

@@ -2,9 +2,11 @@ import { describe, expect, it } from '@jest/globals';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { types } from 'node:util';
 import { type AccessToken } from '../../../lib/auth/access-token.js';
+import { type TokenCache } from '../../../lib/auth/cache/token-cache.js';
 import { ServiceConnectionError, ServiceTokenError, type TokenErrorCode } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/exchange/io.js';
 import { momentOf, systemClock } from '../../../lib/time/clock.js';
+import { sleep } from '../../../lib/time/timers.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { FakeSource, makeCache } from './fakes.js';
 import { replayHistories } from './histories.js';
@@ -62,13 +64,14 @@ describe('one request per scope', () => {
     expect(await outcomes(both)).toEqual(['token-1', 'token-2']);
   });
 
-  it('a rejection is shared by all who wait, and never cached', async () => {
-    const { cache, source, filled } = setUp();
+  it('a rejection is shared by all who wait, and leaves nothing in the cache', async () => {
+    const { cache, source, clock, filled } = setUp();
     const callers = [cache.get('api'), cache.get('api')];
     await settle();
     source.last.fail(refusal('token_refused', 400));
     expect(await outcomes(callers)).toEqual(['token_refused', 'token_refused']);
     expect(cache.use('api')).toBeUndefined();
+    await clock.advance(1_000);
     expect((await filled()).accessToken).toBe('token-2');
   });
 
@@ -148,9 +151,6 @@ describe('a request that callers wait for', () => {
     source.last.fail(reset());
     expect(await waiting).toEqual(['connection_reset', 'connection_reset']);
     expect(clock.timers).toBe(0);
-    // All of them have 10 s together, with the waits between.
-    const times = source.requests.map(({ context }) => Math.round(context.timeoutMs));
-    expect(times).toEqual([10_000, 9_900, 9_700]);
   });
 
   it.each([
@@ -187,7 +187,8 @@ describe('a request that callers wait for', () => {
       await clock.advance(1_000);
     }
     expect(await both).toEqual(['connection_reset', 'connection_reset']);
-    expect(source.requests).toHaveLength(4);
+    // With the one before, they are three failures in a row.
+    expect(source.requests).toHaveLength(3);
   });
 
   it('ends after 10 s, and the next caller starts anew', async () => {
@@ -201,12 +202,12 @@ describe('a request that callers wait for', () => {
   });
 
   it('asks again where the client secret could not be read, and says so at the end', async () => {
-    const { cache, source, clock } = setUp();
     const unreadable = refusal('client_secret_unavailable', 0);
     for (const [faults, end] of [
       [[unreadable], 'client_secret_unavailable'],
       [[unreadable, reset()], 'connection_timeout'],
     ] as const) {
+      const { cache, source, clock } = setUp();
       const waiting = outcomes([cache.get('api')]);
       await settle();
       for (const fault of faults) {
@@ -215,8 +216,8 @@ describe('a request that callers wait for', () => {
       }
       await clock.advance(10_000);
       expect(await waiting).toEqual([end]);
+      expect(source.requests).toHaveLength(faults.length + 1);
     }
-    expect(source.requests).toHaveLength(5);
   });
 
   it.each([
@@ -581,6 +582,7 @@ describe('renewal ahead', () => {
     source.last.fail(error);
     expect(await waiting).toEqual(['token_refused']);
     expect(lines).toEqual([]);
+    await clock.advance(1_000);
     await filled();
     await clock.advance(43_000);
     for (const reason of [error, new Error('not ours, so it may hold anything')]) {
@@ -724,37 +726,53 @@ describe('scheduled', () => {
   });
 });
 
-describe('429, Retry-After, and what a gateway denies', () => {
-  it.each([
-    ['429', refusal('token_rate_limited', 429), [3, 6, 12, 24, 30, 30]],
-    ['429 with 0 s', refusal('token_rate_limited', 429, 0), [3, 6, 12, 24, 30, 30]],
-    ['429 with 60 s', refusal('token_rate_limited', 429, 60), [60, 60, 60]],
-    ['503 with 5 s', refusal('token_unavailable', 503, 5), [5, 5, 5]],
-    ['503', refusal('token_unavailable', 503), [0, 0, 0, 0]],
-    ['400 with 5 s', refusal('token_refused', 400, 5), [0, 0]],
-    // Of each three attempts the last one counts.
-    ['401', refusal('token_unavailable', 401), [0, 0, 1, 0, 0, 2, 0, 0, 4, 0, 0, 8, 0, 0, 16, 0, 0, 30, 0]],
-  ])('after each %s in a row the next request waits', async (_name, fault, seconds) => {
-    const { cache, source, clock, filled } = setUp();
-    const waits = async (count: number): Promise<number[]> => {
-      const times: number[] = [];
-      for (let last = clock.monotonic(); times.length < count; last = clock.monotonic()) {
-        const number = source.requests.length;
-        void outcomes([cache.get('api', { timeoutMs: 100_000 })]);
-        await clock.advance(0);
-        while (source.requests.length === number) await clock.advance(500);
-        source.last.fail(fault);
-        times.push((clock.monotonic() - last) / 1_000);
-        await settle();
+describe('429 and Retry-After', () => {
+  it.each(['api', 'customer.c1'])(
+    'after each failure in a row the next request for %s waits longer',
+    async (scope) => {
+      const unavailable = (status: number, retryAfter?: number) =>
+        refusal('token_unavailable', status, retryAfter);
+      for (const [fault, seconds] of [
+        [refusal('token_rate_limited', 429), [3, 6, 12, 24, 30, 30]],
+        [refusal('token_rate_limited', 429, 0), [3, 6, 12, 24, 30, 30]],
+        [refusal('token_rate_limited', 429, 60), [60, 60, 60]],
+        [unavailable(503, 5), [5, 5, 5]],
+        // With half of the random part.
+        [unavailable(503), [0.05, 0.1, 0.3, 0.6, 1.2, 2.4, 3.75, 3.75]],
+        [reset(), [0.05, 0.1, 0.3, 0.6, 1.2, 2.4, 3.75, 3.75]],
+        [unavailable(401), [0.05, 0.1, 1, 2, 4, 8, 16, 30, 30]],
+        [refusal('token_refused', 400), [1, 2, 4, 8, 16, 30, 30]],
+        [refusal('invalid_token_response', 200), [1, 2, 4, 8, 16, 30, 30]],
+        // The endpoint itself remembers it (token-endpoint.ts).
+        [new ServiceTokenError({ code: 'token_refused', error: 'invalid_client', message: '' }), [0, 0]],
+      ] as const) {
+        const { cache, source, clock, filled } = setUp({ random: () => 0.5 });
+        const waits = async (count: number): Promise<number[]> => {
+          const times: number[] = [];
+          for (let last = clock.monotonic(); times.length < count; last = clock.monotonic()) {
+            const number = source.requests.length;
+            while (source.requests.length === number) {
+              void outcomes([cache.get(scope, { timeoutMs: 100_000 })]);
+              await clock.advance(0);
+              // Short steps where the waits are short.
+              const stepMs = seconds[times.length - 1] < 5 ? 50 : 500;
+              if (source.requests.length === number) await clock.advance(stepMs);
+            }
+            source.last.fail(fault);
+            times.push(Math.round(clock.monotonic() - last) / 1_000);
+            await settle();
+          }
+          return times;
+        };
+        expect(await waits(seconds.length + 1)).toEqual([0, ...seconds]);
+        await clock.advance(60_000);
+        await filled(1, scope);
+        await clock.advance(1_000);
+        expect(await waits(3)).toEqual([0, ...seconds.slice(0, 2)]);
+        cache.close();
       }
-      return times;
-    };
-    expect(await waits(seconds.length + 1)).toEqual([0, ...seconds]);
-    await clock.advance(60_000);
-    await filled(1);
-    await clock.advance(1_000);
-    expect(await waits(4)).toEqual([0, ...[...seconds, 0].slice(0, 3)]);
-  });
+    },
+  );
 
   it('hold every scope back; who cannot wait that long is rejected, at once if he comes then', async () => {
     const { cache, source, clock, scopes } = setUp();
@@ -788,24 +806,7 @@ describe('429, Retry-After, and what a gateway denies', () => {
     source.requests[0].fail(refusal('token_unavailable', 503, 10));
     source.requests[1].fail(refusal('token_unavailable', 503, 1));
     await clock.advance(1_500);
-    await expect(cache.get('api', { timeoutMs: 0 })).rejects.toMatchObject({ status: 503, retryAfter: 9 });
-  });
-
-  it('but what a gateway refuses to customers does not hold the api token up, and counts once for all of them', async () => {
-    const { cache, source, clock, filled } = setUp();
-    for (const retryAfter of [1, 2]) {
-      const refused = outcomes(Array.from({ length: 20 }, (_, n) => cache.get(`customer.${n}`)));
-      await clock.advance(0);
-      for (let attempt = 0; attempt < 3; attempt += 1) {
-        for (const { fail } of source.requests.splice(0)) fail(refusal('token_unavailable', 403));
-        await clock.advance(0);
-      }
-      expect(new Set(await refused)).toEqual(new Set(['token_unavailable']));
-      const hasty = cache.get('customer.new', { timeoutMs: 0 });
-      await expect(hasty).rejects.toMatchObject({ status: 403, retryAfter });
-      await clock.advance(retryAfter * 1_000);
-    }
-    expect((await filled()).scope).toBe('api');
+    await expect(cache.get('api')).rejects.toMatchObject({ status: 503, retryAfter: 9 });
   });
 
   it('leave the valid token alone', async () => {
@@ -837,6 +838,268 @@ describe('429, Retry-After, and what a gateway denies', () => {
     await expect(cache.get('api', { timeoutMs: 500 })).rejects.toMatchObject({ retryAfter: 1 });
     await clock.advance(1_000);
     expect((await filled()).accessToken).toBe('token-2');
+  });
+});
+
+describe('an endpoint that fails', () => {
+  const down = (): Error => refusal('token_unavailable', 503);
+  /** In [0, 1), the same in each run. */
+  const randomNumbers = () => {
+    let seed = 1;
+    return () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647;
+  };
+  /** Answers what is asked now, and lets the next requests begin. */
+  function setUpFailing(options: Parameters<typeof setUp>[0] = {}) {
+    const parts = setUp({ random: () => 0.5, ...options });
+    const { source, clock } = parts;
+    const failAll = async (error = down): Promise<string[]> => {
+      await clock.advance(0);
+      const asked = source.requests.splice(0);
+      for (const { fail } of asked) fail(error());
+      await clock.advance(0);
+      return asked.map(({ scope }) => scope);
+    };
+    const asked = () => source.requests.map(({ scope }) => scope);
+    return { ...parts, failAll, asked };
+  }
+
+  it.each([
+    ['the api token', () => 'api'],
+    ['customers that are new each time', (call: number) => `customer.c${call}`],
+    ['both', (call: number) => (call % 2 ? 'api' : `customer.c${call}`)],
+    ['two customers', (call: number) => `customer.c${call % 2}`],
+  ])(
+    'gets at most 12 requests of 150 calls in 10 s for %s, calls end within 3 s, and a token comes 6 s after it is back',
+    async (_name, scopeOf) => {
+      let isDown = true;
+      let requests = 0;
+      const clock = new FakeClock();
+      const request = async (scope: string) => {
+        requests += 1;
+        await sleep(clock, 5);
+        if (isDown) throw down();
+        return { accessToken: `token-${requests}`, scope, expiresIn: 3_600 };
+      };
+      const { cache } = setUp({ source: { request }, clock, random: randomNumbers() });
+      const waited: number[] = [];
+      let call = 0;
+      const callFor = async (ms: number): Promise<void> => {
+        for (const end = clock.monotonic() + ms; clock.monotonic() < end; call += 1) {
+          const begun = clock.monotonic();
+          void outcomes([cache.get(scopeOf(call))]).then(() => waited.push(clock.monotonic() - begun));
+          await clock.advance(10_000 / 150);
+        }
+      };
+      for (const ms of [10_000, 3_000, 700]) {
+        requests = 0;
+        await callFor(ms);
+        expect(requests).toBeLessThanOrEqual(12);
+        isDown = false;
+        const lastCall = call;
+        await callFor(6_000);
+        expect(cache.use(scopeOf(call - 1))).toBeDefined();
+        expect(waited.length).toBeGreaterThan(lastCall);
+        isDown = true;
+        cache.outdateAll();
+      }
+      expect(Math.max(...waited)).toBeLessThan(3_000);
+    },
+  );
+
+  it('is asked again within 200 ms after a single request was lost', async () => {
+    const { cache, source, clock, failAll } = setUpFailing({ random: () => 0.999 });
+    const waiting = cache.get('api');
+    await failAll(reset);
+    await clock.advance(100);
+    source.last.grant(60);
+    expect((await waiting).scope).toBe('api');
+  });
+
+  it('has one request at a time, of the api token first, and all who wait get the error of the third', async () => {
+    const { cache, clock, failAll, asked } = setUpFailing();
+    const all = ['api', ...Array.from({ length: 20 }, (_, n) => `customer.${n}`)];
+    const waiting = outcomes(all.map((scope) => cache.get(scope)));
+    // They were in flight together, and count once.
+    expect(await failAll()).toEqual(all);
+    await clock.advance(50);
+    expect(asked()).toEqual(['api']);
+    const later = outcomes([cache.get('customer.later')]);
+    expect(await failAll()).toEqual(['api']);
+    await clock.advance(100);
+    expect(await failAll()).toEqual(['api']);
+    expect(new Set([...(await waiting), ...(await later)])).toEqual(new Set(['token_unavailable']));
+    expect(asked()).toEqual([]);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('answers callers at once whose next request is more than 1 s away, each for its own scope', async () => {
+    const { cache, clock, failAll, asked } = setUpFailing();
+    for (let failure = 1; failure <= 5; failure += 1) {
+      void outcomes([cache.get('api'), cache.get('customer.c1')]);
+      await failAll();
+      await clock.advance(1_000);
+    }
+    // The fifth failure has to wait 1.2 s, of which 1 s has passed.
+    void outcomes([cache.get('api')]);
+    await clock.advance(200);
+    await failAll();
+    for (const scope of ['api', 'customer.c1', 'customer.new']) {
+      await expect(cache.get(scope)).rejects.toMatchObject({
+        code: 'token_unavailable',
+        message: expect.stringMatching(/The endpoint is not asked again for [23] s\.$/),
+        scope: scope.replace(/\..*/, '.{}'),
+        status: 503,
+      });
+    }
+    expect(asked()).toEqual([]);
+  });
+
+  it('answers a caller that needs one attempt only at once, as long as it would have to wait', async () => {
+    const { cache, clock, failAll, asked } = setUpFailing();
+    const probe = () => outcomes([cache.get('api', { once: true })]);
+    void probe();
+    await failAll();
+    expect(await probe()).toEqual(['token_unavailable']);
+    expect(asked()).toEqual([]);
+    await clock.advance(50);
+    void probe();
+    await settle();
+    expect(asked()).toEqual(['api']);
+    cache.close();
+  });
+
+  it('whose answers fail for one customer alone holds no other up', async () => {
+    const { cache, source, clock, failAll } = setUpFailing();
+    for (let failure = 1; failure <= 6; failure += 1) {
+      void outcomes([cache.get('customer.bad')]);
+      await failAll(failure % 2 ? down : reset);
+      await clock.advance(5_000);
+    }
+    void outcomes([cache.get('customer.bad')]);
+    await failAll();
+    const waiting = ['api', 'customer.1', 'customer.2'].map((scope) => cache.get(scope));
+    await settle();
+    source.requests.forEach((request) => request.grant(60));
+    expect((await Promise.all(waiting)).map(({ scope }) => scope)).toEqual([
+      'api',
+      'customer.1',
+      'customer.2',
+    ]);
+    await expect(cache.get('customer.bad')).rejects.toMatchObject({ status: 503 });
+  });
+
+  it('asks for scopes that have failed after the others', async () => {
+    const { cache, clock, failAll, asked } = setUpFailing();
+    void outcomes(['customer.1', 'customer.2'].map((scope) => cache.get(scope)));
+    await failAll();
+    await clock.advance(40);
+    void outcomes([cache.get('customer.3')]);
+    await clock.advance(10);
+    expect(asked()).toEqual(['customer.3']);
+    cache.close();
+  });
+
+  it('and is back: those who wait go on together', async () => {
+    const { cache, source, clock, failAll, asked } = setUpFailing();
+    const scopes = ['customer.1', 'customer.2', 'customer.3'];
+    const waiting = scopes.map((scope) => cache.get(scope));
+    await failAll();
+    await clock.advance(50);
+    expect(asked()).toEqual(['customer.1']);
+    source.last.grant(60);
+    await settle();
+    expect(asked().slice(1).sort()).toEqual(['customer.2', 'customer.3']);
+    source.requests.forEach((request) => request.grant(60));
+    await Promise.all(waiting);
+  });
+
+  it('is not back because a shared store has a token', async () => {
+    const { cache, source, clock, failAll, asked } = setUpFailing();
+    void outcomes(['customer.1', 'customer.2'].map((scope) => cache.get(scope)));
+    await failAll();
+    await clock.advance(50);
+    void outcomes(['customer.3', 'customer.4'].map((scope) => cache.get(scope)));
+    await settle();
+    expect(asked()).toEqual(['customer.1']);
+    source.last.grant(60, 'of-the-store', 1_000);
+    await settle();
+    expect(asked()).toEqual(['customer.1', 'customer.3']);
+    source.last.grant(60);
+    await settle();
+    expect(asked().slice(2).sort()).toEqual(['customer.2', 'customer.4']);
+    cache.close();
+  });
+});
+
+describe('an endpoint that refuses', () => {
+  const no = (): Error => refusal('token_refused', 400);
+  function setUpRefusing(options: Parameters<typeof setUp>[0] = {}) {
+    const parts = setUp(options);
+    const refuse = async (scope: string): Promise<void> => {
+      const waiting = outcomes([parts.cache.get(scope)]);
+      await settle();
+      parts.source.last.fail(no());
+      await waiting;
+    };
+    return { ...parts, refuse };
+  }
+
+  it('is not asked for that scope again for 1 s, and its callers get the error at once', async () => {
+    const { cache, clock, filled, refuse, scopes } = setUpRefusing();
+    await refuse('customer.c1');
+    for (let call = 0; call < 100; call += 1)
+      await expect(cache.get('customer.c1')).rejects.toMatchObject({
+        code: 'token_refused',
+        message: 'token_refused The endpoint is not asked again for 1 s.',
+        scope: 'customer.{}',
+        retryAfter: 1,
+      });
+    expect((await filled(60, 'customer.c2')).scope).toBe('customer.c2');
+    await clock.advance(1_000);
+    expect((await filled(60, 'customer.c1')).scope).toBe('customer.c1');
+    expect(scopes()).toEqual(['customer.c1', 'customer.c2', 'customer.c1']);
+  });
+
+  it('three different customers in a row is not asked for others either, but for the api token', async () => {
+    const { cache, clock, filled, refuse, scopes } = setUpRefusing();
+    await refuse('customer.1');
+    await refuse('customer.2');
+    await filled(60, 'customer.good');
+    for (const scope of ['customer.3', 'customer.4', 'customer.5']) await refuse(scope);
+    await expect(cache.get('customer.6')).rejects.toMatchObject({
+      code: 'token_refused',
+      scope: 'customer.{}',
+      retryAfter: 1,
+    });
+    await clock.advance(1_000);
+    await refuse('customer.6');
+    await expect(cache.get('customer.7')).rejects.toMatchObject({ scope: 'customer.{}', retryAfter: 2 });
+    // Its success says that the credentials are right.
+    await filled(60, 'api');
+    await filled(60, 'customer.7');
+    expect(scopes()).toHaveLength(9);
+  });
+
+  it.each<[string, (cache: TokenCache, filled: (s: number, scope: string) => Promise<unknown>) => unknown]>([
+    ['the entry of its scope leaves the cache', (_, filled) => filled(60, 'customer.other')],
+    ['another client certificate is in use', (cache) => cache.outdateAll()],
+  ])('is forgotten when %s', async (_name, forget) => {
+    const { cache, filled, refuse } = setUpRefusing({ maxEntries: 1 });
+    await refuse('customer.c1');
+    await forget(cache, filled);
+    expect((await filled(60, 'customer.c1')).scope).toBe('customer.c1');
+  });
+
+  it('a renewal leaves the token that lives alone', async () => {
+    const { cache, source, clock, filled } = setUpRefusing();
+    await filled(60);
+    await clock.advance(45_000);
+    cache.use('api');
+    await settle();
+    source.last.fail(no());
+    await settle();
+    expect((await cache.get('api')).accessToken).toBe('token-1');
+    expect(source.requests).toHaveLength(2);
   });
 });
 
