@@ -58,6 +58,11 @@ function beginning({ body }: Pick<ExchangeResponse, 'body'>): string {
   return body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
 }
 
+/** Whether the connection just ended: by a server that refuses without an alert, or by one that crashed. */
+export function isBareEnd({ fault }: Outcome): boolean {
+  return fault?.kind === 'reset';
+}
+
 /** Whether an exchange failed because of our client certificate: by the end of the handshake, or by a proxy's answer. */
 export function certificateRefusal({ response, fault }: Outcome): 'refused' | 'perhaps' | undefined {
   if (response) return certificateVerdict(response);

@@ -62,9 +62,12 @@ export function isHandshakeAlert({ alert = 0 }: Pick<Classified, 'alert'>): bool
   return HANDSHAKE_ALERTS.has(alert);
 }
 
-/** Whether the end of a handshake, with this alert or without one, may be the server's refusal of our certificate. */
-export function mayBeCertificate({ alert = 0 }: Pick<Classified, 'alert'>): boolean {
-  return HANDSHAKE_ALERTS.has(alert) || alert === INTERNAL_ERROR;
+/**
+ * Whether the end of a handshake may be the server's refusal of our certificate. Node's own https server, uvicorn and lighttpd
+ * with GnuTLS refuse without an alert.
+ */
+export function mayBeCertificate({ kind, alert = 0 }: Partial<Pick<Classified, 'kind' | 'alert'>>): boolean {
+  return kind === 'reset' || HANDSHAKE_ALERTS.has(alert) || alert === INTERNAL_ERROR;
 }
 
 /**

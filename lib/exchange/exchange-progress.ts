@@ -62,7 +62,7 @@ export class ExchangeProgress {
       phase: kind === 'proxy' ? 'connecting' : phase,
       reusedSocket,
       certificateRefused,
-      certificateSuspected: !certificateRefused && mayBeVerdict && mayBeCertificate({ alert }),
+      certificateSuspected: !certificateRefused && mayBeVerdict && mayBeCertificate({ kind, alert }),
       refusedInHandshake: isFailedHandshake || (isSaid && this.isHandshakePending),
       ...(phase === 'connecting' && addresses && { addresses }),
     };

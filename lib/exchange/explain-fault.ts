@@ -103,9 +103,14 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
   ],
   reset: [
     {
+      if: (fault) => fault.certificateSuspected === true && !isUnsent(fault),
+      what: 'the connection ended before any byte of an answer{reason}. Either the server refused the client certificate (some do so without a TLS alert: Node, uvicorn, lighttpd with GnuTLS), or it crashed or restarted{orProxy}.',
+      hint: `Check {tls.certificate}: is it of this application and this environment, and made for clients (extended key usage clientAuth)? If it is right, ask the service's operator what the log of the server says.`,
+    },
+    {
       if: (fault, place) => isUnsent(fault) && !fault.reusedSocket && isProxied(place),
       what: 'the tunnel of the proxy{proxy} ended in the TLS handshake, before anything was sent{reason}. Either the proxy does not reach {host}, port {port} (Squid may open a tunnel before it connects), or it is a web server that answers CONNECT like any request, or the server ended the connection.',
-      hint: `${OF_PROXY} If it does, check {address}, and ask the service's operator whether {tls.certificate} is accepted.`,
+      hint: `${OF_PROXY} If it does, check {address}{andCertificate}.`,
     },
     {
       if: (_, place) => isProxied(place),
@@ -114,8 +119,8 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
     },
     {
       if: (fault, { url }) => isUnsent(fault) && !fault.reusedSocket && url.protocol === 'https:',
-      what: 'the server ended the connection before anything was sent, without a reason{reason}. Likely a firewall or load balancer that does not let this machine or host name through; or a server that refuses the client certificate, or is not for TLS.',
-      hint: `Check {address}. If it is right, ask the service's operator whether the address of this machine has to be allowed first, and whether {tls.certificate} is accepted.`,
+      what: 'the server ended the connection before anything was sent, without a reason{reason}. Likely a firewall or load balancer that does not let this machine or host name through; or a server that {orRefuses}is not for TLS.',
+      hint: `Check {address}. If it is right, ask the service's operator whether the address of this machine has to be allowed first{andCertificate}.`,
     },
     {
       if: (_, { url }) => url.protocol === 'http:',
@@ -298,11 +303,16 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
 
 /** Explains a fault: message, and what to do. */
 export function explainFault(where: string, fault: ExplainedFault, place: FaultPlace): Explanation {
-  const { url, http, server, hasChain } = place;
+  const { url, http, server, hasChain, hasCertificate } = place;
   const { kind, phase, reason = '', words, limitMs, addresses, shown } = fault;
   const isFitting = (row: Row): boolean =>
     (row.reason?.test(reason) ?? true) && (row.if?.(fault, place) ?? true);
   const { what, hint } = ROWS[kind].find(isFitting) ?? ROWS.network[1];
+  // A server that gets none cannot refuse it.
+  const asked = hint?.replace(
+    '{andCertificate}',
+    hasCertificate ? ', and whether {tls.certificate} is accepted' : '',
+  );
   const variable = isUnreached(fault) ? http?.ignoredProxyFor?.(url.href) : undefined;
   const secret = http?.proxyFor?.(url.href);
   // Its host alone: it may have a password.
@@ -310,10 +320,12 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
   const roots = hasChain && server === 'api' ? [] : ["Node's public roots"];
   const explained = fillExplanation(
     what.includes('{reason}') ? what : `${what}{reason}.`,
-    { hint: variable === undefined ? hint : `${hint} ${PAST_THE_PROXY}` },
+    { hint: variable === undefined ? asked : `${asked} ${PAST_THE_PROXY}` },
     {
       variable,
       proxy,
+      orProxy: proxy && `, or the proxy${proxy} ended the tunnel`,
+      orRefuses: hasCertificate ? 'refuses the client certificate, or ' : '',
       opener: proxy === undefined ? 'a proxy that opens TLS' : `the proxy${proxy}, if it opens TLS`,
       host: url.hostname.replace(/^\[|\]$/g, ''),
       port: url.port || (url.protocol === 'https:' ? '443' : '80'),

@@ -1,5 +1,5 @@
 import { type WaitOptions } from '../auth/access-token.js';
-import { certificateRefusal } from '../exchange/certificate-refusal.js';
+import { certificateRefusal, isBareEnd } from '../exchange/certificate-refusal.js';
 import {
   CallCancelled,
   ExchangeFault,
@@ -176,9 +176,8 @@ export class CallRunner {
   /** Bearer or certificate. `mayWait`: the call can be sent again later. */
   async #replace(call: Call, outcome: Outcome, mayWait: boolean): Promise<boolean> {
     if (outcome.response?.status === 401 && (await this.#replaceToken(call))) return true;
-    const verdict = certificateRefusal(outcome);
-    if (call.hasOtherCertificate || verdict === undefined) return false;
-    return (call.hasOtherCertificate = await this.#reload(call, verdict === 'refused', mayWait));
+    if (call.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
+    return (call.hasOtherCertificate = await this.#reload(call, outcome, mayWait));
   }
 
   async #replaceToken(call: Call): Promise<boolean> {
@@ -191,11 +190,12 @@ export class CallRunner {
    * Reads the identity again. If a certificate that has worked is refused, all calls wait for the new one. A change that may
    * have been carried out (`mayWait` is false) fails at once.
    */
-  async #reload(call: Call, isSure: boolean, mayWait: boolean): Promise<boolean> {
+  async #reload(call: Call, outcome: Outcome, mayWait: boolean): Promise<boolean> {
     const { certificate } = call;
+    const isSure = certificateRefusal(outcome) === 'refused';
     const hasWorked =
       isSure && certificate !== undefined && certificate.fingerprint256 === this.#acceptedCertificate;
-    const reloaded = this.#client.identity.reloadAfterRefusal(certificate, hasWorked);
+    const reloaded = this.#client.identity.reloadAfterRefusal(certificate, hasWorked, isBareEnd(outcome));
     if (!hasWorked) return this.#waitFor(reloaded, call, call.leftMs);
     const found = reloaded.finally(() => {
       if (this.#newCertificate === found) this.#newCertificate = this.#acceptedCertificate = undefined;

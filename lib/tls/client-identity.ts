@@ -206,12 +206,17 @@ export class ClientIdentity {
    * The server may know the new certificate before its files are here: with `mayWait` it goes on reading them for up to 2 s
    * from the first refusal. A function is called at most once in 10 s, and not waited for. Never rejects.
    * @param mayWait the certificate has worked with this server
+   * @param filesOnly a function is not called: the refusal is a guess, and a vault would be asked at each fault
    */
-  async reloadAfterRefusal(refused: CertificateSummary | undefined, mayWait = false): Promise<boolean> {
+  async reloadAfterRefusal(
+    refused: CertificateSummary | undefined,
+    mayWait = false,
+    filesOnly = false,
+  ): Promise<boolean> {
     const isOther = () => this.certificate?.fingerprint256 !== refused?.fingerprint256;
-    if (isOther() || !this.#isFollowed) return isOther();
-    const clock = watching(this.#settings.clock);
     const isFunction = typeof this.#settings.tls.source === 'function';
+    if (isOther() || !this.#isFollowed || (isFunction && filesOnly)) return isOther();
+    const clock = watching(this.#settings.clock);
     const of = refused?.fingerprint256 ?? '';
     const isNew = of !== this.#firstRefusal.of || clock.monotonic() - this.#firstRefusal.at > WAIT_AGAIN_MS;
     if (mayWait && isNew) this.#firstRefusal = { of, at: clock.monotonic() };

@@ -18,6 +18,8 @@ import {
   ServiceConnectionError,
   type ServiceError,
   ServiceModule,
+  type ServiceCallEvent,
+  type TlsIdentityPems,
   type PemValue,
   type ServiceModuleOptions,
 } from 'nestjs-service';
@@ -35,12 +37,13 @@ import {
 } from '../helpers/certificates.js';
 import { commandIo } from '../helpers/command-io.js';
 import { rawServer } from '../helpers/loopback.js';
-import { mtlsServer, type MtlsServer } from '../helpers/mtls-server.js';
+import { mtlsServer, type MtlsServer, type MtlsServerOptions } from '../helpers/mtls-server.js';
 import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { call, failCode, keptAliveAgent } from '../helpers/plain-client.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { simulatorsOfBlock, startSimulator } from '../helpers/simulators.js';
 import { modulesOfBlock, rejection } from '../helpers/start-module.js';
+import { until } from '../helpers/until.js';
 
 const DAY_MS = 86_400_000;
 const VARIABLES = {
@@ -564,6 +567,121 @@ describe('An alert about our certificate', () => {
     expect(error).toBeInstanceOf(ServiceCertificateError);
     expect((error as Error).message).toContain(ofFirst());
     expect(reloads()).toBe(1);
+  });
+});
+
+describe("A server that refuses without an alert, as Node's own does", () => {
+  let authority: Authority;
+  let known: Issued;
+  let unknown: Issued;
+  const closes: (() => Promise<unknown>)[] = [];
+  beforeAll(async () => {
+    authority = await createAuthority();
+    known = await authority.client('known');
+    unknown = await (await createAuthority('Other')).client('unknown');
+  });
+  afterEach(async () => {
+    for (const close of closes.splice(0).reverse()) await close();
+  });
+
+  const BOTH =
+    /refused the client certificate \(some do so without a TLS alert: .*\), or it crashed or restarted/;
+
+  /** A client that shows what the server does not know, from files. */
+  async function refusing(
+    options: MtlsServerOptions = {},
+    given: Issued | (() => TlsIdentityPems) = unknown,
+  ) {
+    const server = await mtlsServer(authority, options);
+    const isFunction = typeof given === 'function';
+    const [certificate, privateKey] = isFunction
+      ? []
+      : await Promise.all([fileOf(given.certificate), fileOf(given.key)]);
+    const events: ServiceCallEvent[] = [];
+    const client = await createServiceClient({
+      environment: 'production',
+      authentication: 'mtls',
+      urls: { baseUrl: server.url },
+      appToken: 'a1',
+      tls: isFunction
+        ? given
+        : { certificate: { file: certificate! }, privateKey: { file: privateKey! }, chain: authority.chain },
+      http: { timeout: 10_000, onCall: (event) => void events.push(event) },
+    });
+    closes.push(server.close, client.close);
+    const replace = async ({ certificate: pem, key }: Issued): Promise<void> => {
+      await Promise.all([writeFile(certificate!, pem), writeFile(privateKey!, key)]);
+    };
+    return { ...client, server, events, replace };
+  }
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    '%s: reads the files again before a GET is tried again',
+    async (maxVersion) => {
+      const { server, http, events, replace } = await refusing({ maxVersion });
+      await replace(known);
+      expect(await http.get('/a')).toEqual({});
+      expect(server.subjects).toEqual(['known']);
+      expect(events).toMatchObject([{ attempts: 2 }]);
+    },
+  );
+
+  it('names both causes, and leaves a POST in doubt; the next call has the new files', async () => {
+    const { server, http, replace } = await refusing();
+    await replace(known);
+    expect(await rejection(http.post('/a', {}))).toMatchObject({
+      code: 'connection_reset',
+      outcomeUnknown: true,
+      message: expect.stringMatching(BOTH),
+      hint: expect.stringMatching(/^Check tls\.certificate: /),
+    });
+    expect(await http.post('/a', {})).toEqual({});
+    expect(server.subjects).toEqual(['known']);
+  });
+
+  it('does not call a tls function', async () => {
+    let calls = 0;
+    const { http } = await refusing({}, () => {
+      calls += 1;
+      return { certificate: unknown.certificate, privateKey: unknown.key, chain: authority.chain };
+    });
+    expect(await rejection(http.get('/a'))).toMatchObject({ message: expect.stringMatching(BOTH) });
+    expect(calls).toBe(1);
+  });
+
+  it('is told from one that crashes after it has sent a session ticket', async () => {
+    const { http, auth, server } = await refusing({ onRequest: () => undefined }, known);
+    const error = rejection(http.post('/a', {}));
+    await until(() => {
+      const [socket] = Object.values(auth.httpsAgent.sockets).flat();
+      return server.subjects.length === 1 && (socket as TLSSocket).getTLSTicket() !== undefined;
+    });
+    for (const socket of server.sockets) socket.destroy();
+    const { message, hint = '' } = (await error) as ServiceError;
+    expect(message + hint).not.toMatch(/certificate/);
+  });
+
+  it('says nothing of certificates if none is configured', async () => {
+    const { serverChain: cert, server, chain } = authority;
+    const options = { cert, key: server.key, ca: chain, requestCert: true, rejectUnauthorized: false };
+    const api = await alertingServer(
+      'TLSv1.3',
+      options,
+      () => undefined,
+      (end) => end(),
+    );
+    const { http, close } = await createServiceClient({
+      environment: 'sandbox',
+      authentication: 'app-token',
+      urls: { sandboxUrl: api.url },
+      appToken: 'a1',
+      tls: { chain },
+      http: { retries: 0 },
+    });
+    closes.push(api.close, close);
+    const { code, message, hint = '' } = (await rejection(http.get('/a'))) as ServiceError;
+    expect(code).toBe('connection_reset');
+    expect(message + hint).not.toMatch(/certificate/);
   });
 });
 

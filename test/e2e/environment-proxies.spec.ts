@@ -261,8 +261,10 @@ describe("http.proxy: 'environment'", () => {
       ...options({ proxy: ending.url, retries: 0 }),
       ...mutual(),
     });
+    // The ticket of the first call says that the server took the certificate.
+    await http.get('/banks/v1');
     simulator.fail({ path: '/slow', fault: 'hang' });
-    const error = rejection(http.get('/slow'));
+    const error = rejection(http.post('/slow', {}));
     await until(() => simulator.requests.some(({ path }) => path === '/slow'));
     await ending.stop();
     expect(await error).toMatchObject({

@@ -68,8 +68,9 @@ class Tap extends Duplex {
     done(error);
   }
 
-  /** Sends a fatal alert as the server's next record (RFC 5246, 6.2.3.3; RFC 8446, 5.2). */
-  alert(number: number): void {
+  /** Sends a fatal alert as the server's next record (RFC 5246, 6.2.3.3; RFC 8446, 5.2); without one, it only ends. */
+  alert(number?: number): void {
+    if (number === undefined) return void this.raw.end();
     this.raw.end(this.version === 'TLSv1.3' ? this.#alert13(number) : this.#alert12(number));
   }
 
@@ -154,8 +155,8 @@ export interface AlertingServer {
   close(): Promise<void>;
 }
 
-/** Sends the alert on the connection that came last. */
-export type SendAlert = (alert: number) => void;
+/** Sends the alert on the connection that came last, and ends it; without an alert it only ends. */
+export type SendAlert = (alert?: number) => void;
 
 /**
  * A real HTTPS server whose requests can be ended with a fatal alert at any time.

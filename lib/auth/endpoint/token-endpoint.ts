@@ -5,6 +5,7 @@ import { type ServiceTokenError } from '../../errors/index.js';
 import {
   asksTooLate,
   certificateRefusal,
+  isBareEnd,
   isOfSidecar,
   isPage,
   saysMissed,
@@ -159,7 +160,8 @@ export class TokenEndpoint implements TokenSource {
     seen.response = response;
     const verdict = certificateRefusal(outcome);
     if (identity && verdict) {
-      const isOther = seen.attempts === 1 && (await identity.reloadAfterRefusal(certificate));
+      const again = () => identity.reloadAfterRefusal(certificate, false, isBareEnd(outcome));
+      const isOther = seen.attempts === 1 && (await again());
       if (isOther) return this.#post(asked, seen);
       const reason = fault ? fault.reason : `HTTP ${response.status}`;
       if (verdict === 'refused')

@@ -118,7 +118,7 @@ export function judgeClientCertificate(
 function isAboutClientCertificate({ fault, askedForCertificate }: HandshakeFacts): boolean {
   if (!fault) return false;
   if (fault.certificateRefused) return true;
-  return askedForCertificate === true && (fault.kind === 'reset' || mayBeCertificate(fault));
+  return askedForCertificate === true && mayBeCertificate(fault);
 }
 
 /** The server refused the client certificate, or requires one and none was offered. */

@@ -27,8 +27,8 @@ export function makeSteps(
 }
 
 function makePlace(
-  { describeOption, http }: ResolvedOptions,
-  { hasChain }: ClientIdentity,
+  { describeOption, http, oauth }: ResolvedOptions,
+  { hasChain, certificate }: ClientIdentity,
   server: ServerPlace['server'],
   address: string,
   option: string,
@@ -36,7 +36,9 @@ function makePlace(
   const url = new URL(address);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
-  return { server, url, option, describeOption, http, host, port, hasChain, proxy: http.proxyFor?.(address) };
+  const hasCertificate = certificate !== undefined && (server === 'api' || oauth?.mtls === true);
+  const proxy = http.proxyFor?.(address);
+  return { server, url, option, describeOption, http, host, port, hasChain, hasCertificate, proxy };
 }
 
 /** One handshake serves two checks. An http:// address is that of a sidecar, which does TLS itself: nothing to check. */

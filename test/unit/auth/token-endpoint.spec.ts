@@ -887,9 +887,9 @@ describe('with oauth.mtls', () => {
   });
 });
 
-describe('with oauth.mtls, an alert that does not name the certificate', () => {
-  /** Refuses each handshake with the alert, before a session ticket. */
-  async function setUpAlert(alert: number, certificates: string[]) {
+describe('with oauth.mtls, a handshake that ends without a word about the certificate', () => {
+  /** Ends each handshake, with the alert if there is one, before a session ticket. */
+  async function setUpAlert(alert: number | undefined, certificates: string[]) {
     const { serverChain: cert, server, chain: ca } = await createAuthority();
     const live = await alertingServer(
       'TLSv1.3',
@@ -899,7 +899,19 @@ describe('with oauth.mtls, an alert that does not name the certificate', () => {
     );
     cleanUp.push(() => live.close());
     const identity = identityOf(...certificates);
-    return endpointAt({ url: `${live.url}/oauth2/token`, agent: new https.Agent({ ca }), identity });
+    const again: unknown[] = [];
+    const reloadAfterRefusal: RefusedIdentity['reloadAfterRefusal'] = (refused, ...how) => {
+      again.push([refused?.subject, ...how]);
+      return identity.reloadAfterRefusal(refused, ...how);
+    };
+    const endpoint = endpointAt({
+      url: `${live.url}/oauth2/token`,
+      agent: new https.Agent({ ca }),
+      identity: Object.defineProperty(Object.create(identity) as RefusedIdentity, 'reloadAfterRefusal', {
+        value: reloadAfterRefusal,
+      }),
+    });
+    return { ...endpoint, again };
   }
 
   it('40 (Erlang/OTP): the certificate is refused, and read again once', async () => {
@@ -913,6 +925,15 @@ describe('with oauth.mtls, an alert that does not name the certificate', () => {
     const error = await failure(request());
     expect(error).toMatchObject({ code: 'connection_tls', options: ['tls.certificate'] });
     expect(said(error)).toMatch(/may have refused the client certificate.*Check tls\.certificate/);
+  });
+
+  it('no alert (Node, uvicorn): the files are read again, and the message names both causes', async () => {
+    const { request, again } = await setUpAlert(undefined, ['old', 'new']);
+    const error = await failure(request());
+    expect(error).toMatchObject({ code: 'connection_reset', options: ['tls.certificate'], retryable: true });
+    expect(said(error)).toMatch(/refused the client certificate .*, or it crashed or restarted/);
+    // A function is not called for it.
+    expect(again).toEqual([['CN=old', false, true]]);
   });
 });
 

@@ -638,4 +638,18 @@ describe('a fault of the handshake', () => {
       expect(progress.at({ kind: 'tls', alert, certificateRefused: false })).toMatchObject(expected);
     }
   });
+
+  it.each<[string, object, Parameters<typeof followed>[0], string[]]>([
+    ['over TLS 1.3 instead of a session ticket', SUSPECTED, {}, ['keylog', 'secureConnect']],
+    ['over TLS 1.2 in the handshake', SUSPECTED, { protocol: 'TLSv1.2' }, ['keylog']],
+    ['after the ticket', UNRELATED, {}, ['keylog', 'secureConnect', 'session']],
+    ['over TLS 1.2 later', UNRELATED, { protocol: 'TLSv1.2' }, ['keylog', 'secureConnect']],
+    ['before the ServerHello', UNRELATED, {}, []],
+    ['without a certificate', UNRELATED, { hasCertificate: false }, ['keylog', 'secureConnect']],
+    ['of a connection that is used again', UNRELATED, { secureConnecting: false, reusedSocket: true }, []],
+  ])('an end without an alert, %s: %j', (_, expected, kind, events) => {
+    const { progress, socket } = followed(kind);
+    for (const event of events) socket.emit(event);
+    expect(progress.at({ kind: 'reset' })).toMatchObject(expected);
+  });
 });

@@ -221,12 +221,18 @@ describe('a call without a whole answer', () => {
     {
       method = 'GET',
       ...identity
-    }: { method?: string; hasChain?: boolean; keyType?: string; lastIssuer?: string } = {},
+    }: {
+      method?: string;
+      hasChain?: boolean;
+      keyType?: string;
+      lastIssuer?: string;
+      certificate?: undefined;
+    } = {},
     options: Parameters<typeof clientOf>[0] = {},
   ): ServiceConnectionError => {
     const call = new Call(method, url, 1_000);
     const dates = { validFrom: new Date(), validTo: new Date(8e15) };
-    call.certificate = { ...certificate, issuer: 'CN=ca', ...dates };
+    call.certificate = 'certificate' in identity ? undefined : { ...certificate, issuer: 'CN=ca', ...dates };
     const details = { kind: 'tls' as const, phase: 'sent' as const, ...fault };
     return faultToError(
       new ExchangeFault(details),
@@ -278,6 +284,12 @@ describe('a call without a whole answer', () => {
     [protocol('ERR_HTTP_CONTENT_CODING'), /not one that was asked for \(gzip/, /operator/, BASE],
     [reset('ECONNRESET'), /before anything was sent, .* Likely a firewall/, /operator whether/, BASE],
     [of('reset')(), /ended before the whole answer was there\.$/],
+    [
+      { ...of('reset')('ECONNRESET'), certificateSuspected: true },
+      /before any byte of an answer .* refused the client certificate .*, or it crashed or restarted\.$/,
+      /^Check tls\.certificate: /,
+      'tls.certificate',
+    ],
     [of('refused')('ECONNREFUSED'), /was refused .*Nothing listens there/, /host and port/, BASE],
     [of('dns')('ENOTFOUND'), /api\.example could not be looked up/, /spelling in urls/, BASE],
     [of('network', 'connecting')('EMFILE'), /too many files and connections are open/, /limit of open files/],
@@ -330,6 +342,18 @@ describe('a call without a whole answer', () => {
     expect(message).toMatch(/proxy proxy\.example:3128/);
     expect(message).toMatch(/^GET \/banks\/v1 at api\.example/);
     expect(message + hint).not.toMatch(/secret|put the port of HTTPS/i);
+  });
+
+  it('a bare end in the handshake says nothing of a client certificate if none is configured', () => {
+    const said = ({ message, hint }: ServiceConnectionError) => `${message} ${hint}`;
+    expect(said(faulty(reset('ECONNRESET')))).toMatch(
+      /refuses the client certificate.*tls\.certificate is accepted/,
+    );
+    const proxyFor = () => new Secret('http://proxy.example:3128');
+    for (const http of [{}, { proxyFor }])
+      expect(said(faulty(reset('ECONNRESET'), { certificate: undefined }, { http }))).not.toMatch(
+        /certificate/,
+      );
   });
 
   it('names tls.chain alone as what an unknown issuer is verified against, where it is set', () => {

@@ -450,6 +450,19 @@ describe('When the server refuses the certificate', () => {
     expect(asked).toBe(2);
   });
 
+  it('a function is not called for what is only a guess, files are read', async () => {
+    let asked = 0;
+    const ofFunction = await start(from(() => ((asked += 1), pemsOf(clients[0]))));
+    asked = 0;
+    expect(await ofFunction.reloadAfterRefusal(ofFunction.certificate, false, true)).toBe(false);
+    expect(asked).toBe(0);
+    await put(clients[0], bySymlinkSwap);
+    const ofFiles = await start(tlsSettings({ ...paths(), chain: authority.chain }));
+    const refused = ofFiles.certificate;
+    await put(clients[1], bySymlinkSwap);
+    expect(await ofFiles.reloadAfterRefusal(refused, false, true)).toBe(true);
+  });
+
   describe('after it has worked, files are read for 2 s from the first refusal, once a second', () => {
     /** The call's result, and when it came. */
     const outcomeOf = (identity: ClientIdentity, refused?: CertificateSummary) => {
