@@ -5,15 +5,15 @@ import { type SimulatedAnswer } from './servers/answer.js';
 import { type RecordedRequest } from './request-log.js';
 import { type RequestQuery, RouteTable } from './route-table.js';
 
-/** A request, as a function for `simulator.answer()` gets it. */
+/** The request that a function of `simulator.answer()` receives. */
 export interface SimulatedRequest extends RecordedRequest {
-  /** By the names in the path, decoded: `{ id: 'a-1' }` for `/accounts/v1/{id}`. */
+  /** The path parameters, decoded: `{ id: 'a-1' }` for `/accounts/v1/{id}`. */
   readonly pathParams: Readonly<Record<string, string>>;
-  /** The query; a list for a name that is repeated. */
+  /** The query parameters. One that occurs several times is a list. */
   readonly params: RequestQuery;
-  /** The body; parsed if it is JSON, undefined if there is none. */
+  /** The body: parsed if it is JSON, otherwise text. Undefined without a body. */
   readonly data: unknown;
-  /** The customers created in this environment, in order. */
+  /** The customers of this environment, in the order of their creation. */
   readonly customers: readonly SimulatedCustomer[];
 }
 
@@ -26,31 +26,31 @@ export interface SimulatedCustomer {
 
 /** An answer to a call. */
 export interface SimulatorAnswer {
-  /** From 200 to 599. Default 200. */
+  /** From 200 to 599. Default: 200. */
   status?: number | undefined;
-  /** Is serialised. */
+  /** A value that is sent as JSON. Either this or `body`. */
   json?: unknown;
-  /** Is sent as it is. */
+  /** Text or bytes that are sent unchanged. Either this or `json`. */
   body?: string | Uint8Array | undefined;
   headers?: Record<string, string> | undefined;
 }
 
-/** An answer, or a function that makes one for each call. */
+/** An answer, or a function that returns one for each call. */
 export type SimulatorAnswerer =
   SimulatorAnswer | ((request: SimulatedRequest) => SimulatorAnswer | Promise<SimulatorAnswer>);
 
 /** Answers by method and path: `{ 'GET /accounts/v1/{id}': { json: { ... } } }`. */
 export type SimulatorRoutes = Readonly<Record<string, SimulatorAnswerer>>;
 
-const KEYS = ['status', 'json', 'body', 'headers'];
+const ANSWER_KEYS = ['status', 'json', 'body', 'headers'];
 
 const PREFIX = 'simulator.answer(): ';
 
-/** The answers of a test's own, by method and path. */
+/** The answers that a test has added with `simulator.answer()`. */
 export class AnswerBook {
   readonly #table = new RouteTable<SimulatorAnswerer>();
 
-  /** @throws TypeError for a method, path or status that no call can have, and for an answer with other keys, or both contents */
+  /** @throws TypeError for an invalid method, path or answer */
   add(method: string, path: string, answer: SimulatorAnswerer): void {
     try {
       if (typeof answer !== 'function') checkAnswer(answer);
@@ -60,12 +60,12 @@ export class AnswerBook {
     }
   }
 
-  /** @throws TypeError for a route that can answer nothing, with its method and path */
+  /** @throws TypeError that names the invalid route */
   addAll(routes: SimulatorRoutes): void {
     for (const [route, answer] of Object.entries(routes)) {
       const [method = '', path = '', ...more] = route.trim().split(/ +/);
       try {
-        if (path === '' || more.length > 0) throw new TypeError('it is not a method, a space and a path.');
+        if (path === '' || more.length > 0) throw new TypeError('must be a method, a space and a path.');
         this.add(method, path, answer);
       } catch (error) {
         const reason = (error as Error).message.replace(PREFIX, '');
@@ -74,7 +74,7 @@ export class AnswerBook {
     }
   }
 
-  /** @param path as on the wire, without query */
+  /** @param path the path as it was sent, without the query */
   find(
     request: RecordedRequest,
     path: string,
@@ -84,7 +84,7 @@ export class AnswerBook {
     const found = this.#table.find(request.method, path);
     if (!found) return undefined;
     const { route, value, pathParams } = found;
-    return perform(route, value, {
+    return runAnswerer(route, value, {
       ...request,
       pathParams,
       params,
@@ -93,14 +93,13 @@ export class AnswerBook {
     });
   }
 
-  /** The methods that have an answer at this path. */
   methodsAt(path: string): string[] {
     return this.#table.methodsAt(path);
   }
 }
 
-/** @throws Error that names the route: its caller would look for a fault of the service */
-async function perform(
+/** @throws Error that names the route, so that a mistake in a test's function is not taken for a fault of the client */
+async function runAnswerer(
   route: string,
   answer: SimulatorAnswerer,
   request: SimulatedRequest,
@@ -117,20 +116,20 @@ async function perform(
 
 function checkAnswer(answer: SimulatorAnswer): void {
   const isObject = typeof answer === 'object' && answer !== null;
-  const unknown = isObject ? Object.keys(answer).find((key) => !KEYS.includes(key)) : String(answer);
+  const unknown = isObject ? Object.keys(answer).find((key) => !ANSWER_KEYS.includes(key)) : String(answer);
   if (unknown !== undefined) {
     throw new TypeError(
-      `an answer is an object with ${KEYS.join(', ')}, and not with '${unknown}'. The content of a JSON answer stands in json.`,
+      `an answer has only ${ANSWER_KEYS.join(', ')}, and not '${unknown}'. Put the content of a JSON answer into json.`,
     );
   }
   const { status = 200, json, body, headers = {} } = answer;
   if (json !== undefined && body !== undefined)
-    throw new TypeError('an answer has json or body, and not both.');
+    throw new TypeError('an answer has either json or body, and not both.');
   if (body !== undefined && typeof body !== 'string' && !isUint8Array(body)) {
-    throw new TypeError('body is text or bytes. What is to be sent as JSON stands in json.');
+    throw new TypeError('body must be text or bytes. To send JSON, use json.');
   }
   if (!Number.isInteger(status) || status < 200 || status > 599) {
-    throw new TypeError(`a status is a whole number from 200 to 599, and not ${inspect(status)}.`);
+    throw new TypeError(`status must be a whole number from 200 to 599, not ${inspect(status)}.`);
   }
   for (const [name, value] of Object.entries(headers)) {
     validateHeaderName(name);

@@ -1,4 +1,4 @@
-// tsyringe, under @peculiar/x509, refuses to load without it.
+// @peculiar/x509 depends on tsyringe, which throws when it is loaded before this polyfill.
 import 'reflect-metadata';
 import type * as X509 from '@peculiar/x509';
 import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto';
@@ -9,7 +9,7 @@ const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 
-/** The properties of a certificate to issue. */
+/** The subject and dates of a certificate to issue. */
 export interface CertificateRequest {
   /** CN of the subject. */
   commonName?: string | undefined;
@@ -19,33 +19,33 @@ export interface CertificateRequest {
   notBefore?: Date | undefined;
   /** Default: in a year. */
   notAfter?: Date | undefined;
-  /** Encrypts the private key (PKCS#8, AES-256-CBC). Default: not encrypted. */
+  /** Encrypts the private key with it (PKCS#8, AES-256-CBC). Default: not encrypted. */
   passphrase?: string | undefined;
 }
 
-/** A certificate and its key, all in PEM. */
+/** A certificate and its key, as PEM. */
 export interface IssuedCertificate {
   /** The certificate alone. */
   certificate: string;
   /** PKCS#8. Encrypted if a passphrase was given. */
   privateKey: string;
-  /** Intermediate and root of the authority that issued it. */
+  /** The intermediate and the root certificate of the authority that issued it. */
   chain: string;
   /** For example `CN=billing, O=Example`. */
   subject: string;
-  /** SHA-256, colon-separated, as `X509Certificate.fingerprint256`. */
+  /** SHA-256 with colons, like `X509Certificate.fingerprint256`. */
   fingerprint256: string;
   passphrase?: string;
 }
 
-/** The certificate's use, by its extended key usage; a server's names are DNS names or IPv4/IPv6 addresses. */
+/** The extended key usage of a certificate. The names of a server are DNS names and IP addresses. */
 type CertificateUse = { client: true } | { server: readonly string[] };
 
-/** An authority as text, so that another process can go on with it. All PEM. */
+/** An authority as PEM, so that it can be stored and used by another process. */
 export interface AuthorityPems {
   root: string;
   intermediate: string;
-  /** The intermediate's; PKCS#8. */
+  /** The private key of the intermediate: PKCS#8. */
   privateKey: string;
 }
 
@@ -60,15 +60,15 @@ export class CertificateAuthority {
     this.chain = `${pems.intermediate}\n${pems.root}\n`;
   }
 
-  /** With new keys. Rejects if @peculiar/x509 is not installed. */
+  /** Creates an authority with new keys. Rejects if @peculiar/x509 is not installed. */
   static async create(name: string): Promise<CertificateAuthority> {
-    const days = {
+    const validity = {
       notBefore: new Date(Date.now() - 24 * HOUR_MS),
       notAfter: new Date(Date.now() + 10 * YEAR_MS),
     };
-    const root = await certify({ ...days, subject: `CN=${name} Root CA`, pathLength: 1 });
-    const issuing = { ...days, subject: `CN=${name} Issuing CA`, pathLength: 0 };
-    const { certificate, keys } = await certify(issuing, {
+    const root = await signCertificate({ ...validity, subject: `CN=${name} Root CA`, pathLength: 1 });
+    const issuing = { ...validity, subject: `CN=${name} Issuing CA`, pathLength: 0 };
+    const { certificate, keys } = await signCertificate(issuing, {
       certificate: root.certificate,
       key: root.keys.privateKey,
     });
@@ -76,13 +76,13 @@ export class CertificateAuthority {
     return new CertificateAuthority({ root: root.certificate, intermediate: certificate, privateKey });
   }
 
-  /** Issues a certificate for a new key. Rejects if @peculiar/x509 is not installed. */
+  /** Creates a key and issues a certificate for it. Rejects if @peculiar/x509 is not installed. */
   async issue(use: CertificateUse, request: CertificateRequest = {}): Promise<IssuedCertificate> {
     const { commonName = 'application', organization, passphrase } = request;
     const issuer = { certificate: this.pems.intermediate, key: await importKey(this.pems.privateKey) };
     const subject: X509.JsonName = [{ CN: [commonName] }];
     if (organization !== undefined) subject.push({ O: [organization] });
-    const { certificate, keys } = await certify({ ...request, subject, use }, issuer);
+    const { certificate, keys } = await signCertificate({ ...request, subject, use }, issuer);
     const { subject: shown, fingerprint256 } = summarize(new X509Certificate(certificate));
     return {
       certificate: `${certificate}\n`,
@@ -95,11 +95,11 @@ export class CertificateAuthority {
   }
 }
 
-interface Certified {
+interface CertificateFields {
   subject: string | X509.JsonName;
   notBefore?: Date;
   notAfter?: Date;
-  /** Of an authority. */
+  /** Present for the certificate of an authority. */
   pathLength?: number;
   use?: CertificateUse;
 }
@@ -110,21 +110,21 @@ interface Issuer {
   key: webcrypto.CryptoKey;
 }
 
-/** A certificate with a key of its own, PEM; without an issuer it signs itself. */
-async function certify(
-  { subject, notBefore, notAfter, pathLength, use }: Certified,
+/** Creates a key and a certificate (PEM) for it. Without an issuer the certificate is self-signed. */
+async function signCertificate(
+  { subject, notBefore, notAfter, pathLength, use }: CertificateFields,
   issuer?: Issuer,
 ): Promise<{ certificate: string; keys: webcrypto.CryptoKeyPair }> {
   const x509 = await importX509();
   const keys = await subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
-  const by = issuer && new x509.X509Certificate(issuer.certificate);
+  const issuerCertificate = issuer && new x509.X509Certificate(issuer.certificate);
   const isAuthority = pathLength !== undefined;
   const { keyCertSign, cRLSign, digitalSignature } = x509.KeyUsageFlags;
   const extensions: X509.Extension[] = [
     new x509.BasicConstraintsExtension(isAuthority, pathLength, true),
     new x509.KeyUsagesExtension(isAuthority ? keyCertSign | cRLSign : digitalSignature, true),
     await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-    await x509.AuthorityKeyIdentifierExtension.create(by?.publicKey ?? keys.publicKey),
+    await x509.AuthorityKeyIdentifierExtension.create(issuerCertificate?.publicKey ?? keys.publicKey),
   ];
   if (use) {
     const { serverAuth, clientAuth } = x509.ExtendedKeyUsage;
@@ -134,7 +134,7 @@ async function certify(
   }
   const certificate = await x509.X509CertificateGenerator.create({
     subject,
-    issuer: by?.subject ?? subject,
+    issuer: issuerCertificate?.subject ?? subject,
     notBefore: notBefore ?? new Date(Date.now() - HOUR_MS),
     notAfter: notAfter ?? new Date(Date.now() + YEAR_MS),
     publicKey: keys.publicKey,
@@ -145,21 +145,24 @@ async function certify(
   return { certificate: certificate.toString('pem'), keys };
 }
 
-/** Imports an optional peer that only a simulator needs. In a `try`, as a bundler then only warns if it is not installed. */
+/**
+ * Imports the optional peer that only the simulator needs. If a bundler does not find a package, an import inside `try` is
+ * a warning and not an error.
+ */
 async function importX509(): Promise<typeof X509> {
   try {
     return await import('@peculiar/x509');
   } catch (error) {
-    throw explainAbsence(error);
+    throw explainMissingPeer(error);
   }
 }
 
-/** If the package, or one that it needs, is not installed: an error with the command that installs it. */
-export function explainAbsence(error: unknown): unknown {
+/** Replaces "module not found" by an error that names the command to install the package. Other errors stay as they are. */
+export function explainMissingPeer(error: unknown): unknown {
   const { code } = Object(error) as { code?: unknown };
   if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return error;
   return new Error(
-    'ServiceSimulator makes certificates with an optional peer dependency, which is not installed: npm i -D @peculiar/x509',
+    'ServiceSimulator needs an optional peer dependency to create certificates, and it is not installed: npm i -D @peculiar/x509',
   );
 }
 

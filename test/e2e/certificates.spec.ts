@@ -26,7 +26,7 @@ import {
 import { ServiceSimulator, type IssuedCertificate, type SimulatorOptions } from 'nestjs-service/testing';
 import { run } from '../../lib/cli/doctor.js';
 import { type DoctorReport } from '../../lib/cli/examine.js';
-import { explainAbsence } from '../../lib/testing/certificate-authority.js';
+import { explainMissingPeer } from '../../lib/testing/certificate-authority.js';
 import { alertingServer, plainAlert } from '../helpers/alerting-server.js';
 import {
   createAuthority,
@@ -774,9 +774,9 @@ describe('The certificates of a simulator', () => {
   it('need an optional peer, whose absence is explained', () => {
     const absent = Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' });
     const message: unknown = expect.stringContaining('npm i -D @peculiar/x509');
-    expect(explainAbsence(absent)).toMatchObject({ message });
+    expect(explainMissingPeer(absent)).toMatchObject({ message });
     const other = new Error('another fault');
-    expect(explainAbsence(other)).toBe(other);
+    expect(explainMissingPeer(other)).toBe(other);
   });
 });
 

@@ -683,9 +683,9 @@ describe('nestjs-service simulator --routes', () => {
       'must contain an object (a module: as its default export). The object has an answer for each method and path',
     ],
     ['nothing.mjs', 'export const routes = {}', 'must contain an object (a module: as its default export).'],
-    ['path-only.json', '{ "/accounts/v1": {} }', "'/accounts/v1': it is not a method, a space and a path."],
-    ['more.json', '{ "GET /a now": {} }', "'GET /a now': it is not a method, a space and a path."],
-    ['answer.json', '{ "GET /accounts/v1": { "id": 1 } }', "and not with 'id'. The content of a JSON answer"],
+    ['path-only.json', '{ "/accounts/v1": {} }', "'/accounts/v1': must be a method, a space and a path."],
+    ['more.json', '{ "GET /a now": {} }', "'GET /a now': must be a method, a space and a path."],
+    ['answer.json', '{ "GET /accounts/v1": { "id": 1 } }', "and not 'id'. Put the content of a JSON answer"],
   ])('refuses %s', async (name, text, message) => {
     if (text !== undefined) await writeFile(join(folder, name), text);
     const { ended, printed, complained } = await start('--port', '0', '--dir', 'refused', '--routes', name);

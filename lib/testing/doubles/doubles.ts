@@ -7,12 +7,12 @@ import { type IdentityStatus } from '../../tls/client-identity.js';
 import { WebhooksService } from '../../webhooks/webhooks.service.js';
 import { type RequestQuery, RouteTable } from '../route-table.js';
 
-/** A function in place of a method: it gets the arguments of the call, and returns the answer or a promise. */
+/** A function that replaces a method. It receives the method's arguments, and returns the answer or a promise of it. */
 export type DoubledMethod<Method> = Method extends (...args: infer Args) => infer Answer
   ? (...args: Args) => Answer | Awaited<Answer>
   : never;
 
-/** A function in place of each method of a class. */
+/** Functions that replace methods of a class. */
 export type DoubledMethods<Service> = {
   [Name in keyof Service as Service[Name] extends (...args: never[]) => unknown ? Name : never]?:
     DoubledMethod<Service[Name]> | undefined;
@@ -20,26 +20,26 @@ export type DoubledMethods<Service> = {
 
 type ResourceDoubles = { [Name in keyof Resources]?: DoubledMethods<Resources[Name]> | undefined };
 
-/** A call of ServiceHttpService as its double sees it. */
+/** A call of ServiceHttpService, as its double receives it. */
 export interface StubbedRequest {
   method: string;
-  /** In lower case, without those that authenticate. */
+  /** Names are in lower case. The headers that authenticate the call are left out. */
   headers: Readonly<Record<string, string>>;
-  /** The body; parsed if it is JSON, undefined if there is none. */
+  /** The body: parsed if it is JSON. Undefined without a body. */
   data: unknown;
 }
 
-/** A call as a double by route sees it: what {@link SimulatedRequest} has, by the same names. */
+/** A call, as the double of a route receives it. The fields have the same names as those of {@link SimulatedRequest}. */
 export interface RoutedRequest extends StubbedRequest {
   /** With query. */
   path: string;
-  /** By the names in the route, decoded: `{ account_id: 'a-1' }` for `GET /accounts/{account_id}`. */
+  /** The path parameters, decoded: `{ account_id: 'a-1' }` for `GET /accounts/{account_id}`. */
   pathParams: Readonly<Record<string, string>>;
-  /** The query; a list for a name that is repeated. */
+  /** The query parameters. One that occurs several times is a list. */
   params: RequestQuery;
 }
 
-/** Doubles by method and path, for example `GET /accounts/{account_id}`. Each returns the body, or throws. */
+/** Doubles for routes, for example `GET /accounts/{account_id}`. Each returns the body of the answer, or throws. */
 export type RouteDoubles = Readonly<
   Record<
     `${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD'} /${string}`,
@@ -47,15 +47,16 @@ export type RouteDoubles = Readonly<
   >
 >;
 
-/** What `http.response` answers in a test. Default: status 200, or 204 without `data`, and the headers of JSON. */
+/** What a double of `http.response` returns. Default: status 200, or 204 without `data`, and the content type of JSON. */
 export type StubbedResponse = {
   [Part in 'data' | 'status' | 'headers']?: HttpResponse[Part] | undefined;
 };
 
 /**
- * What the services answer in a test: a function in place of each method, with the method's own arguments. It may be a
- * mock of any test framework. It returns the answer or a promise, or throws; see `serviceErrors`. It is called when the
- * input has been checked. What is left out has an answer of its own in the form of docs/service.md.
+ * The answers of the services in a test: a function for each method that the test replaces. The function receives the
+ * method's arguments after they have been checked, and returns the answer or a promise, or throws an error of
+ * `serviceErrors`. It may be a mock of any test framework. A method that is left out returns a default answer in the form
+ * of docs/service.md.
  */
 export interface ServiceDoubles extends ResourceDoubles {
   auth?:
@@ -67,19 +68,24 @@ export interface ServiceDoubles extends ResourceDoubles {
       })
     | undefined;
   sdk?: DoubledMethods<LinkSdkService> | undefined;
-  /** Default: the secret is `stub-webhook-secret`. With `verify: () => true`, webhooks of the test need no signature. */
+  /** Default: signatures are verified with the secret `stub-webhook-secret`. `verify: () => true` accepts any signature. */
   webhooks?: DoubledMethods<WebhooksService> | undefined;
   /**
-   * A route, `GET /accounts/{account_id}`, goes before the function of a verb, and a literal segment before a name. It
-   * answers all calls of its path but those of the resources (`banks`, `customers`). If there is one, a call that has no
-   * double fails.
+   * Doubles by route, such as `GET /accounts/{account_id}`, or by method, such as `get`.
+   *
+   * - A route takes precedence over a method, and a literal segment over a parameter.
+   * - A route answers all calls of its path, except those of the resources (`banks`, `customers`).
+   * - If there is any route, a call without a double fails.
    */
   http?:
     | (Partial<RouteDoubles> &
         DoubledMethods<Pick<ServiceHttpService, 'get' | 'delete' | 'post' | 'put' | 'patch'>> & {
-          /** `request()`, calls on `axiosRef` and `httpService`, and the methods above that are left out; path with query. */
+          /**
+           * Answers `request()`, calls through `axiosRef` and `httpService`, and the methods above that are left out. The
+           * path includes the query.
+           */
           request?: ((path: string, request: StubbedRequest) => unknown) | undefined;
-          /** `response()`, which `request` answers if this is left out. */
+          /** Answers `response()`. If this is left out, `request` answers it. */
           response?:
             | ((path: string, request: StubbedRequest) => StubbedResponse | PromiseLike<StubbedResponse>)
             | undefined;
@@ -88,22 +94,20 @@ export interface ServiceDoubles extends ResourceDoubles {
 }
 
 export interface ServiceStubOptions extends ServiceDoubles {
-  /** The answers of named modules, by name. They share none with the module without a name. */
+  /** The doubles of named modules, by name. The doubles above are for the module without a name only. */
   named?: Readonly<Record<string, ServiceDoubles>> | undefined;
 }
 
-/** One call of a double. */
+/** A call that was recorded. */
 export interface RecordedCall {
   /** `banks.list`, `customers.create`, `http.get`, ... */
   method: string;
-  /** What it was called with. */
   args: readonly unknown[];
-  /** The name of its module; absent for the module without a name. */
+  /** The name of the module. Absent for the module without a name. */
   module?: string;
 }
 
-/** A service that is doubled. */
-export type Doubled = keyof ServiceDoubles;
+export type DoubledService = keyof ServiceDoubles;
 
 const CLASSES = {
   auth: ServiceAuthService,
@@ -113,12 +117,12 @@ const CLASSES = {
   http: ServiceHttpService,
 };
 
-/** The methods that are doubled and recorded: all public ones. */
+/** The methods that are doubled and recorded: all public methods of each service. */
 export const DOUBLED: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
-  Object.entries(CLASSES).map(([service, { prototype }]) => [service, methodsOf(prototype)]),
+  Object.entries(CLASSES).map(([service, { prototype }]) => [service, listPublicMethods(prototype)]),
 );
 
-function methodsOf(prototype: object): string[] {
+function listPublicMethods(prototype: object): string[] {
   const members = Object.entries(Object.getOwnPropertyDescriptors(prototype));
   const isPublic = (name: string) => name !== 'constructor' && name !== 'pathOf';
   return members
@@ -126,10 +130,14 @@ function methodsOf(prototype: object): string[] {
     .map(([name]) => name);
 }
 
-/** The doubles of `auth` that are values. */
+/** The doubles of `auth` that are values and not functions. */
 const VALUES = ['certificate', 'identityStatus'];
 
-/** @throws TypeError for a misspelt service or method, which would never be called, and for a double that is no function */
+/**
+ * A double with a misspelt name would never be called, and the test would pass or fail for another reason.
+ *
+ * @throws TypeError for an unknown service or method, and for a double that is not a function
+ */
 export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
   for (const [service, given] of Object.entries(doubles)) {
     checkKey(service, Object.keys(DOUBLED), 'service');
@@ -143,12 +151,12 @@ export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
       );
     }
   }
-  routesOf(doubles.http ?? {});
+  readRoutes(doubles.http ?? {});
   for (const each of Object.values(named ?? {})) checkDoubles(each);
 }
 
-/** The doubles of `http` that are for a route. @throws TypeError for a method or path that no call can have */
-export function routesOf(http: object): RouteTable<(request: RoutedRequest) => unknown> {
+/** Collects the doubles of `http` that are for a route. @throws TypeError for an invalid method or path */
+export function readRoutes(http: object): RouteTable<(request: RoutedRequest) => unknown> {
   const table = new RouteTable<(request: RoutedRequest) => unknown>();
   for (const [key, double] of Object.entries(http) as [string, () => unknown][]) {
     const [method, path] = key.split(/ +(.*)/s);
@@ -164,7 +172,5 @@ export function routesOf(http: object): RouteTable<(request: RoutedRequest) => u
 
 export function checkKey(key: string, known: readonly string[], what: string): void {
   if (known.includes(key)) return;
-  throw new TypeError(
-    `There is no ${what} called '${key}' that can be doubled. There are: ${known.join(', ')}.`,
-  );
+  throw new TypeError(`'${key}' is not a ${what} that can be doubled. Known: ${known.join(', ')}.`);
 }

@@ -9,10 +9,10 @@ import { systemClock } from '../../time/clock.js';
 import { within } from '../../time/timers.js';
 import { type StubbedResponse } from './doubles.js';
 
-/** What the double of an exchange answers; a fault is one where no whole answer arrives. */
+/** The answer of an exchange's double. With an ExchangeFault, no complete response arrives. */
 export type GivenAnswer = StubbedResponse | ExchangeFault;
 
-/** An exchange without a network: `answer` gets each request. Time limits and signals are those of a real one. */
+/** Makes an exchange without a network: `answer` receives each request. Time limits and abort signals work as usual. */
 export function exchangeDouble(
   answer: (request: ExchangeRequest) => GivenAnswer | PromiseLike<GivenAnswer>,
 ): Exchange {
@@ -28,8 +28,10 @@ export function exchangeDouble(
 }
 
 /**
- * As the service would send it: a Date becomes text, and nothing is shared with the test. Bytes are the body itself.
- * @param accept a text is the body itself too if this is not JSON
+ * Turns an answer of the test into a response with bytes, as a real service sends them: a Date becomes text, and the client
+ * shares no object with the test. Data that is bytes becomes the body unchanged.
+ *
+ * @param accept if this is not JSON, text becomes the body unchanged too
  */
 export function toResponse(given: StubbedResponse, accept = 'application/json'): ExchangeResponse {
   const { data, status = data === undefined ? 204 : 200, headers = {} } = given;
@@ -39,15 +41,16 @@ export function toResponse(given: StubbedResponse, accept = 'application/json'):
     status,
     statusText: STATUS_CODES[status] ?? '',
     headers: { 'content-type': 'application/json', ...(Object.fromEntries(lowerCase) as object) },
-    body: bodyOf(data, /json/i.test(accept)),
+    body: encodeBody(data, /json/i.test(accept)),
     untilClose: false,
   };
 }
 
-function bodyOf(data: unknown, isJson: boolean): Buffer {
+function encodeBody(data: unknown, isJson: boolean): Buffer {
   if (data === undefined) return Buffer.alloc(0);
   if (data instanceof Uint8Array || (typeof data === 'string' && !isJson)) return Buffer.from(data as string);
   const text = JSON.stringify(data) as string | undefined;
-  if (text === undefined) throw new TypeError(`A double answered with a ${typeof data}, which is no JSON.`);
+  if (text === undefined)
+    throw new TypeError(`A double returned a ${typeof data}, which cannot be sent as JSON.`);
   return Buffer.from(text);
 }

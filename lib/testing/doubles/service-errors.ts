@@ -23,20 +23,21 @@ import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { type GivenAnswer, toResponse } from './exchange-double.js';
 
 /**
- * The call that an error is about. Left out: that of the double which throws it; before that GET /banks/v1, and of a 404
- * GET /banks/v1/1, since a collection that is missing is a wrong address.
+ * The call that the error names. By default an error that a double throws names the call of that double. An error that is
+ * not thrown by a double names GET /banks/v1, or GET /banks/v1/1 for a 404: a 404 of the collection itself would be
+ * explained as a wrong address.
  */
 export interface FailingCall {
   method?: string | undefined;
   path?: string | undefined;
-  /** Its key (`http.idempotencyHeader`): the error has it if the call may have been carried out. */
+  /** The idempotency key of the call. The error contains it if the call may have been executed. */
   idempotencyKey?: string | undefined;
 }
 
 export interface ApiErrorOptions extends FailingCall {
-  /** `message` of the body (docs/service.md#errors). Default: the status in words. */
+  /** `message` of the body (docs/service.md#errors). Default: the reason phrase, for example `Not Found`. */
   message?: string | undefined;
-  /** `status` of the body. Default: the status in capitals, for example `NOT_FOUND`. */
+  /** `status` of the body. Default: the reason phrase as a code, for example `NOT_FOUND`. */
   status?: string | number | undefined;
   /** The JSON of the body, for `response.data`. Default: `timestamp`, `status`, `message` and `metadata`. */
   data?: unknown;
@@ -48,25 +49,26 @@ export interface ApiErrorOptions extends FailingCall {
 export interface ConnectionErrorOptions extends FailingCall {
   /** A code of the operating system, Node or OpenSSL. */
   reason?: string | undefined;
-  /** False: the request did not leave, so nothing was done. Default: whether it left, by kind. */
+  /** Whether the request was sent. If false, it was certainly not executed. The default depends on the kind. */
   sent?: boolean | undefined;
 }
 
-/** What differs from the usual answer of the token endpoint. */
+/** The fields of a token error that differ from the defaults of its code. */
 export type TokenErrorOptions = {
   [Part in 'error' | 'error_description' | 'status' | 'scope' | 'retryAfter']?:
     ServiceTokenError[Part] | undefined;
 };
 
-/** The errors with which the real services reject, made as they make them; for doubles to throw. */
+/** Makes the errors with which the real services reject, by the same code. A double can throw them. */
 export const serviceErrors = {
   /**
-   * The service answered with a failure (docs/service.md#errors).
-   * @throws RangeError for a status that is no failure
+   * The service answered with an error status (docs/service.md#errors).
+   *
+   * @throws RangeError for a status outside 400 to 599
    */
   api(status: number, options: ApiErrorOptions = {}): ServiceApiError {
     if (!Number.isInteger(status) || status < 400 || status > 599) {
-      throw new RangeError('The status of a failure is from 400 to 599');
+      throw new RangeError('The status of an error must be from 400 to 599');
     }
     const words = STATUS_CODES[status] ?? `Status ${status}`;
     const { status: name = words.toUpperCase().replace(/\W+/g, '_'), message = words } = options;
@@ -75,15 +77,15 @@ export const serviceErrors = {
       'x-correlation-id': options.correlationId,
       'retry-after': options.retryAfter?.toString(),
     };
-    return errorOf({ status, data, headers }, options) as ServiceApiError;
+    return makeError({ status, data, headers }, options) as ServiceApiError;
   },
 
-  /** The service answered 2xx with what is not JSON: code `invalid_response`. */
+  /** The service answered 2xx with something other than JSON: code `invalid_response`. */
   invalidResponse(call: FailingCall = {}): ServiceApiError {
-    return errorOf({ data: Buffer.from('<html>') }, call) as ServiceApiError;
+    return makeError({ data: Buffer.from('<html>') }, call) as ServiceApiError;
   },
 
-  /** There is no whole answer. `outcomeUnknown` is true for a call that may have been carried out. */
+  /** No complete response arrived. `outcomeUnknown` is true for a call that may have been executed. */
   connection(kind: ConnectionErrorKind, options: ConnectionErrorOptions = {}): ServiceConnectionError {
     const { reason = REASONS[kind], sent = kind === 'reset' || REASONS[kind] === undefined } = options;
     const limitMs = kind === 'timeout' ? 30_000 : undefined;
@@ -91,10 +93,10 @@ export const serviceErrors = {
       kind === 'redirect'
         ? { status: 302, headers: { location: 'https://elsewhere.invalid/' } }
         : new ExchangeFault({ kind, phase: sent ? 'sent' : 'connecting', reason, limitMs });
-    return errorOf(answer, options) as ServiceConnectionError;
+    return makeError(answer, options) as ServiceConnectionError;
   },
 
-  /** No token could be had. */
+  /** No token could be obtained. */
   token(code: TokenErrorCode = 'token_refused', options: TokenErrorOptions = {}): ServiceTokenError {
     const scope = options.scope ?? 'api';
     const usual = TOKEN_FAULTS[code];
@@ -110,15 +112,15 @@ export const serviceErrors = {
     return certificateRefusedError(certificate, reason, describeOption);
   },
 
-  /** The caller's input was refused; the doubles do so themselves for input that the real services refuse. */
+  /** The input of a call was refused. Doubles already check their input like the real services. */
   request(property: string, message: string): ServiceRequestError {
     return ServiceRequestError.of(property, message);
   },
 };
 
-/** Of the mode that doubles have. */
+/** The option with the API's address in the mode of the doubles: sandbox, OAuth. */
 const BASE_OPTION = 'urls.sandboxUrl';
-/** The usual ones. But for a reset, they come before anything is sent. */
+/** The usual reason of each kind. All except a reset happen before the request is sent. */
 const REASONS: Partial<Record<ConnectionErrorKind, string>> = {
   reset: 'ECONNRESET',
   refused: 'ECONNREFUSED',
@@ -126,7 +128,7 @@ const REASONS: Partial<Record<ConnectionErrorKind, string>> = {
   tls: 'CERT_HAS_EXPIRED',
   proxy: 'ERR_PROXY_ECONNREFUSED',
 };
-/** What the token endpoint answers; a message if it is not asked, or its answer is no refusal. */
+/** How the token endpoint answers for each code. Text: the message of an error without such an answer. */
 const TOKEN_FAULTS: Record<TokenErrorCode, string | { status: number; error?: string }> = {
   token_refused: { status: 401, error: 'invalid_client' },
   token_unavailable: { status: 503 },
@@ -138,7 +140,7 @@ const TOKEN_FAULTS: Record<TokenErrorCode, string | { status: number; error?: st
 
 const describeOption = (option: string): string => describeLocation({ option, variable: variableOf(option) });
 
-/** What errors tell of a client. */
+/** The facts about a client that its errors mention. */
 const CLIENT = {
   options: {
     authentication: 'oauth',
@@ -152,25 +154,29 @@ const CLIENT = {
 
 const ANSWER = Symbol('nestjs-service:answer');
 
-/** What a double answers that throws this: the client then makes the error for its call. @throws any other error as it is */
-export function answerOf(error: unknown): GivenAnswer {
+/**
+ * If a double throws an error of `serviceErrors`, this returns the answer behind it, so that the client makes the error
+ * again for the call of the double: with its method and path. Rethrows any other error.
+ */
+export function answerForThrown(error: unknown): GivenAnswer {
   const answer = error instanceof Error && (error as { [ANSWER]?: GivenAnswer })[ANSWER];
   if (!answer) throw error;
   return answer;
 }
 
-/** The error of a call that is answered so; without a call of its own, that of the double which throws it. */
-function errorOf(answer: GivenAnswer, { method, path, idempotencyKey }: FailingCall): Error {
+/** Makes the error of a call with this answer. If the test names no call, it remembers the answer for {@link answerForThrown}. */
+function makeError(answer: GivenAnswer, { method, path, idempotencyKey }: FailingCall): Error {
   const isMissing = 'status' in answer && answer.status === 404;
   const url = new URL(path ?? (isMissing ? '/banks/v1/1' : '/banks/v1'), CLIENT.options.addresses.baseUrl);
   const call = new Call((method ?? 'GET').toUpperCase(), url, 0);
   call.setKey(idempotencyKey);
-  const error = errorFor(answer, call);
+  const error = readErrorFrom(answer, call);
   const isOfDouble = (method ?? path ?? idempotencyKey) === undefined;
   return isOfDouble ? Object.defineProperty(error, ANSWER, { value: answer }) : error;
 }
 
-function errorFor(answer: GivenAnswer, call: Call): Error {
+/** Lets the client's own code make the error. */
+function readErrorFrom(answer: GivenAnswer, call: Call): Error {
   if (answer instanceof ExchangeFault) return faultToError(answer, call, CLIENT);
   const answered = new Answer(toResponse(answer), call, CLIENT);
   if (answered.response.status !== 200) return answerError(answered);

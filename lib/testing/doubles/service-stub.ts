@@ -1,38 +1,42 @@
 import { checkDoubles, checkKey, type RecordedCall, type ServiceStubOptions } from './doubles.js';
 import { type ClientStub } from './stubbed-client.js';
 
-/** The doubles of a test: what they answer, and how they were called. */
+/** The doubles of a test: their answers, and the calls they have received. */
 export class ServiceStub {
-  /** The answers of the start, and those of each {@link use} after it. */
+  /** The doubles given at the start, followed by those of each {@link use}. */
   readonly #given: ServiceStubOptions[];
   readonly #calls: RecordedCall[] = [];
   #customers = 0;
 
-  /** @throws TypeError for a service or method that there is not */
+  /** @throws TypeError for an unknown service or method */
   constructor(doubles: ServiceStubOptions = {}) {
     checkDoubles(doubles);
     this.#given = [doubles];
   }
 
-  /** Every call since the start or the last {@link reset}, in order; also those whose input was refused. */
+  /** Every call since the start or the last {@link reset}, in order. Includes calls whose input was refused. */
   get calls(): readonly RecordedCall[] {
     return [...this.#calls];
   }
 
-  /** The arguments of the calls of one method, for example `banks.list`; of a named module with `module`. */
+  /**
+   * The arguments of each call of a method, for example `banks.list`.
+   *
+   * @param module the name of a named module
+   */
   callsOf(method: string, module?: string): (readonly unknown[])[] {
     return this.#calls
       .filter((call) => call.method === method && call.module === module)
       .map(({ args }) => args);
   }
 
-  /** Other answers from now on; those that are left out stay. */
+  /** Replaces some of the doubles from now on. Those that are left out stay. */
   use(doubles: ServiceStubOptions): void {
     checkDoubles(doubles);
     this.#given.push(doubles);
   }
 
-  /** Forgets the calls and customers, and goes back to the answers of the start. For `afterEach`. */
+  /** Forgets all calls and customers, and restores the doubles of the start. Call it in `afterEach`. */
   reset(): void {
     this.#given.splice(1);
     this.#calls.length = 0;
@@ -40,10 +44,11 @@ export class ServiceStub {
   }
 
   /**
-   * For a module.
+   * The doubles of one module.
+   *
    * @internal
    */
-  of(name: string | undefined): ClientStub {
+  forModule(name: string | undefined): ClientStub {
     const given = () => this.#given.map((each) => (name === undefined ? each : each.named?.[name]));
     return {
       doubles: (service) => Object.assign({}, ...given().map((each) => each?.[service])) as never,
@@ -55,7 +60,7 @@ export class ServiceStub {
   }
 
   /**
-   * @throws TypeError if there are answers for a module that the application does not have
+   * @throws TypeError if there are doubles for a module that the application does not have
    * @internal
    */
   checkNames(present: readonly string[]): void {

@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ServiceAuthService } from '../../auth/service-auth.service.js';
 import { type ServiceModuleOptions } from '../../config/options.js';
-import { type StartableClient, systemIo } from '../../engine/create-client.js';
-import { createConfiguredClient } from '../../engine/create-client.js';
+import { createConfiguredClient, type StartableClient, systemIo } from '../../engine/create-client.js';
 import { readConfiguration } from '../../engine/read-configuration.js';
 import { parseJson } from '../../exchange/decode.js';
 import { type ExchangeRequest } from '../../exchange/exchange.types.js';
@@ -11,31 +10,30 @@ import { type IdentityStatus } from '../../tls/client-identity.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
 import { readQuery } from '../route-table.js';
 import { defaultAnswer } from './default-answers.js';
-import { DOUBLED, type Doubled, routesOf, type ServiceDoubles } from './doubles.js';
+import { DOUBLED, type DoubledService, readRoutes, type ServiceDoubles } from './doubles.js';
 import { exchangeDouble, type GivenAnswer } from './exchange-double.js';
-import { answerOf } from './service-errors.js';
+import { answerForThrown } from './service-errors.js';
 
-/** What the doubles of one client answer, and where their calls are recorded. */
+/** The doubles of one client, and the record of their calls. */
 export interface ClientStub {
-  /** What a test has given for a service. */
-  doubles<Name extends Doubled>(service: Name): NonNullable<ServiceDoubles[Name]>;
+  doubles<Name extends DoubledService>(service: Name): NonNullable<ServiceDoubles[Name]>;
   record(method: string, args: readonly unknown[]): void;
   nextCustomer: () => number;
 }
 
 type Method = (...args: unknown[]) => unknown;
 
-/** A call of a double that is under way, for the exchange below it. */
+/** The method call that is running. The exchange below it calls the test's function. */
 interface RunningCall {
-  service: Doubled;
+  service: DoubledService;
   method: string;
-  /** What a test gave for this method. */
+  /** Calls the test's double of this method, if there is one. */
   answer?: () => unknown;
 }
 
 const AUTH_HOST = 'auth.service.invalid';
 
-/** Nobody listens there: names that no DNS resolves (RFC 2606). */
+/** The top-level domain `invalid` never resolves (RFC 2606), so even a mistake here could not reach a server. */
 const OPTIONS: ServiceModuleOptions = {
   environment: 'sandbox',
   authentication: 'oauth',
@@ -43,42 +41,45 @@ const OPTIONS: ServiceModuleOptions = {
   urls: { sandboxUrl: 'https://service.invalid', sandboxAuthUrl: `https://${AUTH_HOST}` },
   oauth: { clientId: '5f0c3a52-9d1e-4b7a-8c46-2f7d0e9b1a35', clientSecret: 'not-used' },
   webhook: { secret: 'stub-webhook-secret' },
-  // The function of a test is called once for each call.
+  // A test expects its function to be called once for each call.
   http: { retries: 0 },
 };
 
-/** A whole client over a network that is not there. Its methods record their calls, and answer by the doubles. */
-export async function stubbedClient(stub: ClientStub, name: string | undefined): Promise<StartableClient> {
-  // A method's own function is called by the exchange, so that all between is what it is in real life.
+/** Makes a complete client on an exchange without a network. Its methods record their calls and answer with the doubles. */
+export async function makeStubbedClient(
+  stub: ClientStub,
+  name: string | undefined,
+): Promise<StartableClient> {
+  // The exchange calls the double of a method, so that everything between method and exchange is the real code.
   const running = new AsyncLocalStorage<RunningCall | undefined>();
   const exchange = exchangeDouble(async (request) => {
-    if (request.url.hostname === AUTH_HOST) return { data: tokenFor(request) };
+    if (request.url.hostname === AUTH_HOST) return { data: makeTokenAnswer(request) };
     const call = running.getStore();
     try {
-      // The function of a host may call doubles in turn: these are calls of their own.
-      return await running.run(undefined, () => answerTo(request, call, stub));
+      // A double may itself call other services, which must count as separate calls.
+      return await running.run(undefined, () => answerWithDouble(request, call, stub));
     } catch (error) {
-      return answerOf(error);
+      return answerForThrown(error);
     }
   });
-  // Errors name variables, and none is read.
+  // Messages name the SERVICE_* variables of options, but none is read.
   const sources = { name, given: OPTIONS, readVariable: () => undefined };
   const read = await readConfiguration(sources, SILENT);
   const client = createConfiguredClient(read, { ...systemIo(SILENT), exchange }, 'Doubles');
-  for (const [service, names] of Object.entries(DOUBLED) as [Doubled, readonly string[]][]) {
+  for (const [service, names] of Object.entries(DOUBLED) as [DoubledService, readonly string[]][]) {
     const methods = client[service] as unknown as Record<string, Method>;
-    for (const method of names) methods[method] = doubled(service, method, methods[method].bind(methods));
+    for (const method of names) methods[method] = wrapMethod(service, method, methods[method].bind(methods));
   }
-  doubleStates(client.auth, stub);
+  defineStatusGetters(client.auth, stub);
   return client;
 
-  function doubled(service: Doubled, method: string, run: Method): Method {
+  function wrapMethod(service: DoubledService, method: string, run: Method): Method {
     return (...args) => {
-      // A part of the call that is recorded: `banks.list` calls `http.get`.
+      // `banks.list` calls `http.get`. Only the outer call is recorded.
       if (service === 'http' && running.getStore()) return run(...args);
       stub.record(`${service}.${method}`, args);
       const given = (stub.doubles(service) as Record<string, Method | undefined>)[method];
-      // Those of `request` and `response` get the request, not the arguments.
+      // The doubles of `request` and `response` receive the request and not the arguments: answerWithDouble() calls them.
       const isByRequest = service === 'http' && (method === 'request' || method === 'response');
       const answer = given && !isByRequest ? () => given(...args) : undefined;
       if (service !== 'auth' && service !== 'sdk' && service !== 'webhooks') {
@@ -91,8 +92,8 @@ export async function stubbedClient(stub: ClientStub, name: string | undefined):
   }
 }
 
-/** The answer to a request whose input was checked. */
-async function answerTo(
+/** Answers a request with the double of its route or method, or else with the default answer. */
+async function answerWithDouble(
   { method, url, headers, body }: ExchangeRequest,
   call: RunningCall | undefined,
   stub: ClientStub,
@@ -101,10 +102,10 @@ async function answerTo(
   const { authorization: _, 'user-agent': __, ...shown } = headers;
   const data = typeof body === 'string' ? (parseJson(body) ?? body) : body;
   const request = { method, headers: shown, data };
-  // Called on axiosRef or httpService.
+  // Without a running call, the request was made through axiosRef or httpService.
   if (!call) stub.record('http.request', [path, request]);
   const given = call && call.service !== 'http' ? {} : stub.doubles('http');
-  const routes = routesOf(given);
+  const routes = readRoutes(given);
   const found = routes.find(method, url.pathname);
   if (found) {
     const { value, pathParams } = found;
@@ -115,13 +116,15 @@ async function answerTo(
   if (given.request) return { data: await given.request(path, request) };
   const { known } = routes;
   if (known.length > 0) {
-    throw new TypeError(`There is no double for ${method} ${url.pathname}. There are: ${known.join(', ')}.`);
+    throw new TypeError(
+      `There is no double for ${method} ${url.pathname}. There are doubles for: ${known.join(', ')}.`,
+    );
   }
   return { data: defaultAnswer(url.pathname, request, stub.nextCustomer) };
 }
 
-/** What `auth` tells of certificate and token. */
-function doubleStates(auth: ServiceAuthService, stub: ClientStub): void {
+/** Replaces the properties of `auth` that show the certificate and the token. */
+function defineStatusGetters(auth: ServiceAuthService, stub: ClientStub): void {
   const state = (): IdentityStatus => {
     const { certificate, identityStatus } = stub.doubles('auth');
     const days = certificate && { certificate, daysLeft: daysLeft(certificate, Date.now()) };
@@ -131,13 +134,13 @@ function doubleStates(auth: ServiceAuthService, stub: ClientStub): void {
   Object.defineProperties(auth, {
     certificate: { get: () => stub.doubles('auth').certificate },
     identityStatus: { get: state },
-    // Health checks ask the double of a test, if there is one.
+    // A health check looks here first and requests a token only if there is none. So a test's getApiToken() is called.
     apiTokenStatus: { get: () => (stub.doubles('auth').getApiToken ? undefined : tokenStatus()) },
   });
 }
 
-/** A token that no service knows (docs/service.md#tokens), good for an hour. */
-function tokenFor({ body = '' }: ExchangeRequest): object {
+/** The token endpoint's answer (docs/service.md#tokens), with a token that is not valid at any service. */
+function makeTokenAnswer({ body = '' }: ExchangeRequest): object {
   const scope = new URLSearchParams(Buffer.from(body).toString()).get('scope');
   return { access_token: `stub-token.${scope}`, token_type: 'bearer', expires_in: 3_600, scope };
 }

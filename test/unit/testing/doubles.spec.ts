@@ -314,7 +314,7 @@ describe('stubService', () => {
       });
       for (const call of [() => http.delete('/accounts/1'), () => http.axiosRef.delete('/accounts/1')]) {
         await expect(call()).rejects.toThrow(
-          'There is no double for DELETE /accounts/1. There are: GET /accounts/{id}.',
+          'There is no double for DELETE /accounts/1. There are doubles for: GET /accounts/{id}.',
         );
       }
       service.use({ http: { 'DELETE /accounts/{id}': () => undefined } });
@@ -369,7 +369,7 @@ describe('stubService', () => {
     expect(await banks.list()).toStrictEqual([{ at: '1970-01-01T00:00:00.000Z' }]);
     expect(await banks.list()).toBe('closed');
     expect(await banks.list()).toBeUndefined();
-    await expect(banks.list()).rejects.toThrow(/answered with a function/);
+    await expect(banks.list()).rejects.toThrow(/returned a function/);
   });
 
   it('takes other answers during a test, and goes back to those and the customers of the start', async () => {
@@ -449,15 +449,17 @@ describe('stubService', () => {
   it('names a service, a method and a module that there is not', async () => {
     const doubles = (given: object) => () => stubService(Test.createTestingModule({}), given);
     expect(doubles({ bank: {} })).toThrow(
-      "There is no service called 'bank' that can be doubled. There are: auth, banks, ",
+      "'bank' is not a service that can be doubled. Known: auth, banks, ",
     );
-    expect(doubles({ banks: { lst: () => [] } })).toThrow("There is no member of banks called 'lst'");
+    expect(doubles({ banks: { lst: () => [] } })).toThrow(
+      "'lst' is not a member of banks that can be doubled",
+    );
     expect(doubles({ named: { ksa: { bank: {} } } })).toThrow("There is no service called 'bank'");
     expect(doubles({ banks: { list: [] } })).toThrow('The double banks.list must be a function');
     const compiled = await Test.createTestingModule({}).compile();
     expect(() => stubService(compiled as never)).toThrow(/takes the builder .* before compile\(\)/);
     await expect(start({ named: { kas: { banks: { list: () => [] } } } })).rejects.toThrow(
-      "There is no ServiceModule called 'kas' that can be doubled. There are: ksa.",
+      "'kas' is not a ServiceModule that can be doubled. Known: ksa.",
     );
   });
 

@@ -650,9 +650,9 @@ describe('the answers of simulator.answer()', () => {
   it.each<[string, () => object]>([
     ['of the test', () => Promise.reject(new Error('of the test'))],
     ["'no Error'", () => ({ json: AbortSignal.abort('no Error').throwIfAborted() })],
-    ["and not with 'id'", () => ({ id: 1 })],
-    ["and not with 'undefined'", () => undefined as unknown as object],
-    ["from 200 to 599, and not '201'", () => ({ status: '201' })],
+    ["and not 'id'", () => ({ id: 1 })],
+    ["and not 'undefined'", () => undefined as unknown as object],
+    ["from 200 to 599, not '201'", () => ({ status: '201' })],
   ])('show a mistake in a function to the test: %s', async (message, mistake) => {
     simulator.answer('GET', '/wrong/v1', mistake);
     expect(await send('/wrong/v1')).toMatchObject({
@@ -672,12 +672,12 @@ describe('the answers of simulator.answer()', () => {
     ['GET', '/x/*', {}, 'a path is as'],
     ['GET /x', '/x', {}, "there is no method 'GET /x'"],
     ['FETCH', '/x', {}, "there is no method 'FETCH'"],
-    ['GET', '/x', { jsn: 1 }, "and not with 'jsn'"],
-    ['GET', '/x', { json: null, body: '' }, 'an answer has json or body, and not both'],
-    ['GET', '/x', { body: { a: 1 } }, 'body is text or bytes. What is to be sent as JSON stands in json'],
-    ['GET', '/x', { status: 42 }, 'a status is a whole number from 200 to 599, and not 42'],
-    ['GET', '/x', { status: 200.5 }, 'and not 200.5'],
-    ['GET', '/x', { status: '201' }, "and not '201'"],
+    ['GET', '/x', { jsn: 1 }, "and not 'jsn'"],
+    ['GET', '/x', { json: null, body: '' }, 'an answer has either json or body, and not both'],
+    ['GET', '/x', { body: { a: 1 } }, 'body must be text or bytes. To send JSON, use json'],
+    ['GET', '/x', { status: 42 }, 'status must be a whole number from 200 to 599, not 42'],
+    ['GET', '/x', { status: 200.5 }, ', not 200.5'],
+    ['GET', '/x', { status: '201' }, ", not '201'"],
     ['GET', '/x', { headers: { 'x a': '1' } }, 'Header name must'],
     ['GET', '/x', { headers: { 'x-a': 'one\ntwo' } }, 'Invalid character in header'],
   ])('refuse %s %s %j', (method, path, answer, message) => {
@@ -788,8 +788,8 @@ describe('the routes of the known API', () => {
   });
 
   it.each([
-    ['GET', "'GET': it is not a method, a space and a path."],
-    ['GET /a b', "'GET /a b': it is not a method, a space and a path."],
+    ['GET', "'GET': must be a method, a space and a path."],
+    ['GET /a b', "'GET /a b': must be a method, a space and a path."],
     ['GET accounts', "'GET accounts': a path is as"],
   ])('are named if they are wrong: %s', (route, message) => {
     const add = () => simulator.answer({ [route]: {} });
