@@ -401,7 +401,7 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     );
     expect(rows).toMatchObject({
       'token.api': expect.stringMatching(/^ok: /),
-      'api.banks': expect.stringMatching(/^ok: GET \/banks\/v1 is answered/),
+      'api.banks': expect.stringMatching(/^ok: GET \/banks\/v1 answered with JSON/),
     });
   });
 });
