@@ -1,6 +1,9 @@
 import { isIPv4 } from 'node:net';
 
-/** The fault of an address of the service, if any. Never quotes it: it may contain a password. */
+/**
+ * What is wrong with an address of the service; undefined if it is valid. Never quotes the address: it may contain a
+ * password.
+ */
 export function addressFault(value: unknown): string | undefined {
   const url = parseUrl(value);
   if (!url) return 'is not an absolute URL; write it as https://host or https://host/path';
@@ -13,26 +16,25 @@ export function addressFault(value: unknown): string | undefined {
   return undefined;
 }
 
-/** Removes the slashes at the end. A regular expression would need quadratic time for a text of many slashes. */
+/** Removes trailing slashes. A regular expression would take quadratic time for a text with many slashes. */
 export function withoutSlashes(text: string): string {
   let end = text.length;
   while (text[end - 1] === '/') end -= 1;
   return text.slice(0, end);
 }
 
-/** The origin of an address; undefined if it is not valid. */
+/** The origin of an address; undefined if the address is not valid. */
 export function originOf(address: unknown): string | undefined {
   return addressFault(address) === undefined ? parseUrl(address)?.origin : undefined;
 }
 
-/** Undefined if the value is not an absolute URL. */
 function parseUrl(value: unknown): URL | undefined {
   return typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
 }
 
-/** Whether a host name of an address means this machine. */
+/** Whether the host name of a URL is this machine's. */
 export function isLoopback(hostname: string): boolean {
-  // Not api.localhost: a DNS server may know it as another machine.
+  // A subdomain such as api.localhost is not accepted, because a DNS server may resolve it to another machine.
   if (hostname === 'localhost' || hostname === '[::1]') return true;
   return isIPv4(hostname) && hostname.startsWith('127.');
 }

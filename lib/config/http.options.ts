@@ -12,103 +12,117 @@ import {
 } from './rules.js';
 import { RESOURCE_NAMES, type ResourceName } from './resources.js';
 
-/** Calls of the service: their limits, retries, paths and proxy. */
+/** Limits, retries, paths and the proxy of calls. */
 export class ServiceHttpOptions {
-  /** Milliseconds for a whole call, retries and body included. Default 30,000. SERVICE_HTTP_TIMEOUT */
+  /** Milliseconds for a whole call, including retries and the response body. Default 30,000. SERVICE_HTTP_TIMEOUT */
   @WholeNumber('HTTP_TIMEOUT', 1, DAY_MS, 'milliseconds')
   timeout?: number | undefined;
 
   /**
-   * Milliseconds for an attempt that may be followed by another, without the wait for a free connection: a call that hangs
-   * is then tried again. Default: all the time that is left. SERVICE_HTTP_ATTEMPT_TIMEOUT
+   * Milliseconds for one attempt, so that a call whose attempt hangs is retried. It applies only to attempts that may be
+   * followed by another, and does not count the wait for a free connection. Default: all the time that is left.
+   * SERVICE_HTTP_ATTEMPT_TIMEOUT
    */
   @WholeNumber('HTTP_ATTEMPT_TIMEOUT', 1, DAY_MS, 'milliseconds')
   attemptTimeout?: number | undefined;
 
-  /** Milliseconds to connect, TLS included; also to the token endpoint. Default 5,000. SERVICE_HTTP_CONNECT_TIMEOUT */
+  /** Milliseconds to connect, including TLS; also for the token endpoint. Default 5,000. SERVICE_HTTP_CONNECT_TIMEOUT */
   @WholeNumber('HTTP_CONNECT_TIMEOUT', 1, DAY_MS, 'milliseconds')
   connectTimeout?: number | undefined;
 
   /**
-   * Milliseconds for which an idle connection is used again if the server does not say for how long it keeps it. If it
-   * does (`Keep-Alive: timeout=n`), n - 1 seconds, at most 60. 0: no connection is used again. Also for calls of the
-   * application's own over `auth.httpsAgent`. Default 4,000. SERVICE_HTTP_IDLE_TIMEOUT
+   * Milliseconds for which a connection may have been idle before it is reused:
+   * - if the server sends `Keep-Alive: timeout=n`: n - 1 seconds, at most 60. This option is then not used.
+   * - otherwise, a call that can safely be sent again may reuse a connection that has been idle for up to 55 s. Other calls,
+   *   and the application's own requests over `auth.httpsAgent`, keep to this option.
+   * - 0: no connection is reused.
+   *
+   * Default 4,000. SERVICE_HTTP_IDLE_TIMEOUT
    */
   @WholeNumber('HTTP_IDLE_TIMEOUT', 0, DAY_MS, 'milliseconds')
   idleTimeout?: number | undefined;
 
   /**
-   * Attempts after the first. A POST, PUT, PATCH or DELETE without a key or `readOnly` is sent again only if nothing was
-   * done. Default 2. SERVICE_HTTP_RETRIES
+   * Attempts after the first. A POST, PUT, PATCH or DELETE without an idempotency key or `readOnly` is retried only if
+   * it was certainly not carried out. Default 2. SERVICE_HTTP_RETRIES
    */
   @WholeNumber('HTTP_RETRIES', 0, 10, 'attempts')
   retries?: number | undefined;
 
-  /** Bytes, decompressed. Default 10 MiB. SERVICE_HTTP_MAX_RESPONSE_BYTES */
+  /** The most bytes of a response body after decompression. Default 10 MiB. SERVICE_HTTP_MAX_RESPONSE_BYTES */
   @WholeNumber('HTTP_MAX_RESPONSE_BYTES', 1, MAX_RESPONSE_BYTES, 'bytes')
   maxResponseBytes?: number | undefined;
 
   /**
-   * Connections to one origin. The calls that wait when the client certificate rotates may have as many of their own, and
-   * token requests have one more. Default 50. SERVICE_HTTP_MAX_SOCKETS
+   * Maximum connections per origin. During a certificate rotation the old pool drains while the new one fills, so there can
+   * briefly be twice as many. Token requests have one more connection. Default 50. SERVICE_HTTP_MAX_SOCKETS
    */
   @WholeNumber('HTTP_MAX_SOCKETS', 1, 65_535, 'connections')
   maxSockets?: number | undefined;
 
   /**
-   * Whether the paths of resources end in a slash (`/banks/v1/`; docs/service.md#calls): true, false, or the names of
-   * those that do. The variable takes true, false or a comma-separated list. Default false. SERVICE_HTTP_TRAILING_SLASH
+   * Whether paths of resources end in a slash, as in `/banks/v1/` (docs/service.md#calls): true, false, or the names of the
+   * resources whose paths do. The variable is true, false or a comma-separated list. Default false.
+   * SERVICE_HTTP_TRAILING_SLASH
    */
   @FlagOrNames('HTTP_TRAILING_SLASH', RESOURCE_NAMES)
   trailingSlash?: boolean | ResourceName | readonly ResourceName[] | undefined;
 
   /**
-   * URL of a proxy (`http://proxy:3128`) for all https addresses; or `environment`, for that of HTTPS_PROXY or ALL_PROXY,
-   * which NO_PROXY keeps from some; or `none`. Left out, those variables are ignored too, and the hint of a connection that
-   * fails says so. SERVICE_HTTP_PROXY
+   * The proxy for https addresses:
+   * - a URL, such as `http://proxy:3128`: for all addresses.
+   * - `environment`: the proxy of HTTPS_PROXY or ALL_PROXY, except for addresses in NO_PROXY.
+   * - `none`: no proxy.
+   * - not set: no proxy, and if one of these variables is set, the hint of a connection fault mentions it.
+   *
+   * SERVICE_HTTP_PROXY
    */
   @IsProxy('HTTP_PROXY')
   proxy?: string | undefined;
 
   /**
-   * The application's product tokens (RFC 9110, 10.1.5): `acme-banking/2.1`. Sent before `nestjs-service/<version>`, also
-   * to the token endpoint. A call's own header `user-agent` takes the place of both. SERVICE_HTTP_USER_AGENT
+   * The application's product tokens (RFC 9110, 10.1.5), such as `acme-banking/2.1`. They precede
+   * `nestjs-service/<version>` in the header `user-agent`, also in token requests. A call's own `user-agent` header
+   * replaces both. SERVICE_HTTP_USER_AGENT
    */
   @IsProductTokens('HTTP_USER_AGENT')
   userAgent?: string | undefined;
 
-  /** The header of answers and of `requestId`. Default `x-correlation-id`. SERVICE_HTTP_CORRELATION_ID_HEADER */
+  /**
+   * The header of the correlation id, in requests (`requestId`) and responses. Default `x-correlation-id`.
+   * SERVICE_HTTP_CORRELATION_ID_HEADER
+   */
   @IsHeaderName('HTTP_CORRELATION_ID_HEADER')
   correlationIdHeader?: string | undefined;
 
   /**
-   * Returns the host's id of a call, for example that of the inbound request: 1 to 128 visible ASCII characters, or
-   * undefined for none. All attempts carry it in `correlationIdHeader`, unless the call brings that header itself. If it
-   * throws or returns something else, the call is sent without an id.
+   * Returns an id for a call, for example the id of the inbound request: 1 to 128 visible ASCII characters, or
+   * undefined for no id. All attempts send it in `correlationIdHeader`, unless the call sets that header itself. If the
+   * function throws or returns anything else, the call is sent without an id.
    */
   @IsFunction()
   requestId?: (() => string | undefined) | undefined;
 
-  /** The header of the key of a call that has one. Default `idempotency-key`. SERVICE_HTTP_IDEMPOTENCY_HEADER */
+  /** The header of a call's idempotency key. Default `idempotency-key`. SERVICE_HTTP_IDEMPOTENCY_HEADER */
   @IsHeaderName('HTTP_IDEMPOTENCY_HEADER')
   idempotencyHeader?: string | undefined;
 
   /**
-   * Told once of each call that was ready to be sent, when it has ended (before `parse` and the host's response
-   * interceptors), and of each request to the token endpoint. What it throws or rejects with is dropped, and no call waits
-   * for a promise that it returns.
+   * Called once at the end of each call that was ready to be sent, before `parse` and the application's response
+   * interceptors, and once at the end of each token request. Errors and rejections of the function are ignored, and no call
+   * waits for a promise that it returns.
    */
   @IsFunction()
   onCall?: ((event: ServiceCallEvent) => void) | undefined;
 
   /**
-   * A log line at `debug` for each call that succeeds, as each that fails has one: method, route, status, attempts,
-   * duration, kinds of credentials, correlation id. Default false. SERVICE_HTTP_LOG_CALLS
+   * Log a line at `debug` for each successful call: method, route, status, attempts, duration, kinds of credentials and
+   * correlation id. Failed calls are always logged. Default false. SERVICE_HTTP_LOG_CALLS
    */
   @Flag('HTTP_LOG_CALLS')
   logCalls?: boolean | undefined;
 
-  /** Milliseconds that running calls may still take at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
+  /** Milliseconds for calls in flight to finish at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
   @WholeNumber('HTTP_SHUTDOWN_TIMEOUT', 0, DAY_MS, 'milliseconds')
   shutdownTimeout?: number | undefined;
 }

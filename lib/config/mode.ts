@@ -5,18 +5,18 @@ import {
   type ServiceModuleOptions,
 } from './options.js';
 
-/** What decides which other options are needed. */
+/** The settings that decide which other options are required. */
 export interface Mode {
   environment: ServiceEnvironment;
   authentication: ServiceAuthentication;
   hasCertificate: boolean;
   wantsOAuth: boolean;
-  /** `oauth.mtls`: the token endpoint gets the client certificate too. */
+  /** `oauth.mtls`: token requests present the client certificate, and the token is bound to it. */
   bindsTokens: boolean;
   given: ServiceModuleOptions;
 }
 
-/** The mode, from options and defaults. Undefined if it cannot be known, as one of them is not valid (`broken`). */
+/** The mode, from options and defaults. Undefined if one of the options that decide it is not valid (`broken`). */
 export function modeOf(given: ServiceModuleOptions, broken: ReadonlySet<string>): Mode | undefined {
   if (['environment', 'authentication', 'urls', 'oauth', 'tls'].some((option) => broken.has(option))) {
     return undefined;
@@ -33,7 +33,7 @@ export function modeOf(given: ServiceModuleOptions, broken: ReadonlySet<string>)
   };
 }
 
-/** For a message: `'sandbox' (the default)`. */
-export function nameOf(option: 'environment' | 'authentication', mode: Mode): string {
+/** The value of an option in a message: `'sandbox' (the default)`. */
+export function quoteSetting(option: 'environment' | 'authentication', mode: Mode): string {
   return `'${mode[option]}'${mode.given[option] === undefined ? ' (the default)' : ''}`;
 }

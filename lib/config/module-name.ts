@@ -1,6 +1,9 @@
-// A file of its own, so that the simulator's command loads neither Nest nor the options.
+// In a file of its own, so that the simulator's command loads neither Nest nor the options.
 
-/** Why no module can have this name; undefined if it can. Its variables may still be another module's. */
+/**
+ * Why a module's name is not valid; undefined if its spelling is. Its variables may still collide with another
+ * module's.
+ */
 export function spellingFault(name: string): string | undefined {
   if (/^[A-Za-z][\w-]*$/.test(name)) return undefined;
   return 'must begin with a letter and contain only letters, digits, - and _.';

@@ -2,9 +2,10 @@ import { Flag, IsSourceOrFunction, IsUuid, OneOf } from './rules.js';
 import { type SecretSource } from './secret.js';
 
 /**
- * - `ahead`: a token is renewed in the background before it expires, when a call uses it.
- * - `scheduled`: the same by a timer, also without calls.
- * - `on-expiry`: a new token is requested only when there is no valid one.
+ * When a token is renewed:
+ * - `ahead`: in the background before it expires, when a call uses the token.
+ * - `scheduled`: in the background before it expires, by a timer, even if there are no calls.
+ * - `on-expiry`: when a call needs a token and there is no valid one. That call waits for the token request.
  */
 export type TokenRefresh = 'ahead' | 'scheduled' | 'on-expiry';
 
@@ -15,17 +16,18 @@ export class ServiceOAuthOptions {
   clientId?: string | undefined;
 
   /**
-   * The client secret, its file, or a function that returns it within 8 s (vault, KMS). A file is read again, and a function
-   * called again, when the endpoint answers invalid_client. SERVICE_CLIENT_SECRET, SERVICE_CLIENT_SECRET_FILE
+   * The client secret, its file, or a function that returns it within 8 s (vault, KMS). If the token endpoint answers
+   * invalid_client, the file is read again, or the function is called again. SERVICE_CLIENT_SECRET,
+   * SERVICE_CLIENT_SECRET_FILE
    */
   @IsSourceOrFunction('CLIENT_SECRET')
   clientSecret?: SecretSource | undefined;
 
-  /** Default `ahead`. SERVICE_TOKEN_REFRESH */
+  /** When a token is renewed. Default `ahead`. SERVICE_TOKEN_REFRESH */
   @OneOf('TOKEN_REFRESH', 'ahead', 'scheduled', 'on-expiry')
   refresh?: TokenRefresh | undefined;
 
-  /** Offer the client certificate to the token endpoint too (RFC 8705). Default false. SERVICE_OAUTH_MTLS */
+  /** Present the client certificate to the token endpoint too (RFC 8705). Default false. SERVICE_OAUTH_MTLS */
   @Flag('OAUTH_MTLS')
   mtls?: boolean | undefined;
 }

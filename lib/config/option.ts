@@ -2,16 +2,19 @@ import 'reflect-metadata';
 import { IsOptional, ValidateNested } from 'class-validator';
 
 /**
- * How the text of a variable is read, and whether a message may quote the value. `text` and `secret` are never quoted.
- * A `secret` has a `_FILE` variant. `names` is true, false or a comma-separated list.
+ * How the text of a variable is parsed.
+ * - `secret`: the option also has a variable that ends in `_FILE`.
+ * - `names`: true, false or a comma-separated list.
+ *
+ * Messages never quote the value of a `text`, an `address` or a `secret`.
  */
 export type OptionKind = 'text' | 'choice' | 'boolean' | 'integer' | 'names' | 'address' | 'secret';
 
-/** One option of ServiceModule, as its class declares it. */
+/** One option, as a decorator in its class declares it. */
 export interface OptionEntry {
   /** The path in ServiceModuleOptions: `oauth.clientId`. */
   option: string;
-  /** The variable's name without its prefix: `CLIENT_ID`. Absent if only code can set the option. */
+  /** The variable without its prefix: `CLIENT_ID`. Absent if the option can be set only in code. */
   suffix?: string;
   kind: OptionKind;
 }
@@ -21,12 +24,12 @@ type Declared = Pick<OptionEntry, 'suffix' | 'kind'> & { key: string; section?: 
 
 const DECLARED = 'nestjs-service:options';
 
-/** Declares a property as a section, whose options are declared in the given class. */
+/** Declares a property that groups the options of another class. */
 export function Section(section: OptionsClass): PropertyDecorator {
   return Option({ kind: 'text', section }, ValidateNested({ message: 'must be an object' }));
 }
 
-/** Declares a property as an option with its rule. */
+/** Declares a property as an option, with the decorator that validates it. */
 export function Option(declared: Omit<Declared, 'key'>, rule: PropertyDecorator): PropertyDecorator {
   return (target, key) => {
     const others = declaredIn(target);
@@ -39,7 +42,7 @@ function declaredIn(prototype: object): Declared[] {
   return (Reflect.getMetadata(DECLARED, prototype) as Declared[] | undefined) ?? [];
 }
 
-/** All options of the class and of its sections. */
+/** All options that a class and its sections declare. */
 export function optionsOf(type: OptionsClass, path = ''): OptionEntry[] {
   return declaredIn(type.prototype as object).flatMap(({ key, section, ...entry }) =>
     section ? optionsOf(section, `${path}${key}.`) : [{ ...entry, option: path + key }],
@@ -51,7 +54,7 @@ export function sectionsOf(type: OptionsClass): Record<string, OptionsClass> {
   return Object.fromEntries(all.flatMap(({ key, section }) => (section ? [[key, section]] : [])));
 }
 
-/** An instance of the class with these values, for class-validator. So are its sections. */
+/** An instance of the class with these values, for class-validator. Sections become instances of their classes. */
 export function instanceOf(type: OptionsClass, values: object): object {
   const instance: object = Object.assign(new type(), values);
   for (const [key, section] of Object.entries(sectionsOf(type))) {
@@ -62,7 +65,7 @@ export function instanceOf(type: OptionsClass, values: object): object {
   return instance;
 }
 
-/** The keys and values that are set: `undefined` and `null` are not. */
+/** The entries that are set, which `undefined` and `null` are not. */
 export function setEntries(values: unknown): [string, unknown][] {
   return Object.entries(Object(values) as object).filter(([, value]) => (value ?? undefined) !== undefined);
 }

@@ -13,15 +13,15 @@ import { ServiceWebhookOptions } from './webhook.options.js';
 /** `production` or `sandbox`. */
 export type ServiceEnvironment = 'production' | 'sandbox';
 
-/** What happens if the start-up check fails. */
+/** Whether the start-up check runs, and what happens if it fails. */
 export type ServiceStartupCheck = 'off' | 'warn' | 'fail';
 
-/** How calls of the API are authenticated: docs/service.md#authentication. */
+/** How API calls are authenticated (docs/service.md#authentication). */
 export type ServiceAuthentication = 'mtls' | 'oauth' | 'app-token';
 
 /**
- * The options of `ServiceModule.forRoot()`. An option that is left out is read from its environment variable, named at the
- * end of its description.
+ * The options of `ServiceModule.forRoot()`. An option that you leave out is read from its environment variable, which is
+ * named at the end of its description.
  */
 export class ServiceModuleOptions {
   /** Default `sandbox`. SERVICE_ENVIRONMENT */
@@ -37,19 +37,20 @@ export class ServiceModuleOptions {
   urls?: ServiceUrls | undefined;
 
   /**
-   * Mostly the application id; it is public. Sent with `mtls` and `app-token`, and part of the SDK's parameters. A file, or a
-   * function that returns it within 8 s (vault, KMS), is read once at the start. SERVICE_APP_TOKEN(_FILE)
+   * The app token, usually the application id. It is public. Calls send it with `mtls` and `app-token`, and LinkSDK
+   * sessions include it. A text, a file, or a function that returns it within 8 s (vault, KMS), read once at the start.
+   * SERVICE_APP_TOKEN, SERVICE_APP_TOKEN_FILE
    */
   @IsSourceOrFunction('APP_TOKEN')
   appToken?: SecretSource | undefined;
 
-  /** Default `service-app-token`. SERVICE_APP_TOKEN_HEADER */
+  /** The header that carries the app token. Default `service-app-token`. SERVICE_APP_TOKEN_HEADER */
   @IsHeaderName('APP_TOKEN_HEADER')
   appTokenHeader?: string | undefined;
 
   /**
-   * Send the app token beside the bearer too, to every address. Default false, as the service refuses both on most paths
-   * (docs/service.md#both-in-one-call). SERVICE_SEND_APP_TOKEN_WITH_BEARER
+   * Send the app token in addition to the bearer token, to every address. Default false, because the service refuses
+   * both in one call on most paths (docs/service.md#both-in-one-call). SERVICE_SEND_APP_TOKEN_WITH_BEARER
    */
   @Flag('SEND_APP_TOKEN_WITH_BEARER')
   sendAppTokenWithBearer?: boolean | undefined;
@@ -58,24 +59,24 @@ export class ServiceModuleOptions {
   @Section(ServiceOAuthOptions)
   oauth?: ServiceOAuthOptions | undefined;
 
-  /** The client certificate, its key and the service's chain; or a function that returns them. SERVICE_TLS_* */
+  /** The client certificate, its key and the service's chain, or a function that returns them (vault). SERVICE_TLS_* */
   @Section(ServiceTlsOptions)
   @ValidateIf((_, tls) => typeof tls !== 'function')
   tls?: ServiceTlsOptions | TlsIdentitySource | undefined;
 
-  /** Sessions of the browser's SDK. */
+  /** LinkSDK sessions in the browser. */
   @Section(ServiceLinkSdkOptions)
   linkSdk?: ServiceLinkSdkOptions | undefined;
 
-  /** The tokens kept in this process. */
+  /** The token cache of this process. */
   @Section(ServiceTokenCacheOptions)
   tokenCache?: ServiceTokenCacheOptions | undefined;
 
-  /** Tokens shared between processes. */
+  /** A store that shares tokens between processes. */
   @IsTokenStore()
   tokenStore?: TokenStore | undefined;
 
-  /** Limits, retries, paths and proxy of calls. */
+  /** Limits, retries, paths and the proxy of calls. */
   @Section(ServiceHttpOptions)
   http?: ServiceHttpOptions | undefined;
 
@@ -84,8 +85,8 @@ export class ServiceModuleOptions {
   webhook?: ServiceWebhookOptions | undefined;
 
   /**
-   * Before the application listens: get a token, with OAuth, and call the banks, in 15 s at most. `warn` logs
-   * what is wrong, `fail` ends the start with a ServiceStartupError. Default `off`. SERVICE_STARTUP_CHECK
+   * Before the application listens, request a token (with OAuth) and list the banks, within 15 s. `warn` logs a failure,
+   * `fail` ends the start with a ServiceStartupError. Default `off`. SERVICE_STARTUP_CHECK
    */
   @OneOf('STARTUP_CHECK', 'off', 'warn', 'fail')
   startupCheck?: ServiceStartupCheck | undefined;
@@ -96,7 +97,7 @@ export interface ServiceOptionsFactory {
   createServiceOptions(): ServiceModuleOptions | Promise<ServiceModuleOptions>;
 }
 
-/** The defaults that do not depend on another option. An option without a default has `undefined` in its type. */
+/** The defaults that do not depend on another option. The type of an option without a default includes `undefined`. */
 export const DEFAULTS = {
   environment: 'sandbox',
   appTokenHeader: 'service-app-token',
@@ -125,7 +126,7 @@ export const DEFAULTS = {
 /** The options with the {@link DEFAULTS}. */
 export type FilledOptions = Filled<ServiceModuleOptions, typeof DEFAULTS>;
 
-/** For `tls`, a function stays as it is. */
+/** Makes the options that have defaults required. A `tls` function has no keys to fill. */
 type Filled<Options, Defaults> = Options extends TlsIdentitySource
   ? Options
   : Omit<Options, keyof Defaults> & {
@@ -134,20 +135,20 @@ type Filled<Options, Defaults> = Options extends TlsIdentitySource
         : NonNullable<Options[Key]>;
     };
 
-/** All options, each with its variable. */
+/** All options with their variables. */
 export const OPTIONS: readonly OptionEntry[] = optionsOf(ServiceModuleOptions);
 
 export function entryOf(option: string): OptionEntry | undefined {
   return OPTIONS.find((entry) => entry.option === option);
 }
 
-/** The value at an option's path; undefined if it is not set or null. */
+/** The value at an option's path; undefined if it is `undefined` or `null`. */
 export function valueOf(options: unknown, option: string): unknown {
   const read = (value: unknown, key: string): unknown => (Object(value) as Record<string, unknown>)[key];
   return option.split('.').reduce(read, options) ?? undefined;
 }
 
-/** Sets the value at an option's path, in a section of its own. */
+/** Sets the value at an option's path. A section is copied first, so that no other object changes. */
 export function setValue(options: object, option: string, value: unknown): void {
   const [section, key] = option.split('.');
   Object.assign(options, {
@@ -155,7 +156,10 @@ export function setValue(options: object, option: string, value: unknown): void 
   });
 }
 
-/** Copies of the options, merged key by key. The first that is set wins. A `tls` function is not merged with others. */
+/**
+ * Merges options key by key into a new object. The first source that sets a key wins. A `tls` function wins or loses
+ * whole.
+ */
 export function mergeOptions(...sources: readonly (object | undefined)[]): ServiceModuleOptions {
   const sections = sectionsOf(ServiceModuleOptions);
   const merged = new Map<string, unknown>();

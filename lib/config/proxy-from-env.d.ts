@@ -1,5 +1,5 @@
-/** It comes without types. */
+// The package has no types of its own.
 declare module 'proxy-from-env' {
-  /** Empty without a proxy. */
+  /** Empty if the variables name no proxy for this address. */
   export function getProxyForUrl(url: string): string;
 }

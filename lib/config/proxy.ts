@@ -2,21 +2,21 @@ import { getProxyForUrl } from 'proxy-from-env';
 import { isLoopback } from './address.js';
 import { Secret } from './secret.js';
 
-/** A value of `http.proxy`: the proxies that the variables of the process name. */
+/** The value of `http.proxy` for the proxy that the process's environment variables name. */
 export const ENVIRONMENT = 'environment';
-/** A value of `http.proxy`: no proxy, whatever the variables of the process name. */
+/** The value of `http.proxy` for no proxy, whatever the environment variables name. */
 export const NONE = 'none';
 
-/** The proxy for connections to an https address; undefined if they are direct. */
+/** Returns the proxy for an address; undefined for a direct connection. */
 export type ProxyFor = (address: string) => Secret | undefined;
 
-/** The variables that may name a proxy for https addresses, in the order of proxy-from-env. */
+/** The variables that may name a proxy for https addresses, in the order in which proxy-from-env reads them. */
 const VARIABLES = ['https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'];
-/** HTTP_PROXY is for http addresses. Ours are on loopback, and need no proxy. */
+/** HTTP_PROXY is not read: it is for http addresses, and ours are loopback addresses, which need no proxy. */
 export const PROXY_VARIABLES = [...VARIABLES, 'http_proxy', 'HTTP_PROXY'];
 export const NO_PROXY_VARIABLES = ['no_proxy', 'NO_PROXY'];
 
-/** The variable whose proxy `environment` means: the first that is set. */
+/** The first variable that is set: `environment` uses its proxy. */
 export function proxyVariable(): string | undefined {
   return VARIABLES.find((name) => process.env[name]);
 }
@@ -30,8 +30,9 @@ export function isProxyUrl(value: unknown): boolean {
 }
 
 /**
- * @param setting `http.proxy`, checked. The proxy of the environment is read now, so that the one that was checked is
- * used. Which addresses it is for (NO_PROXY) is read with each connection: proxy-from-env knows the process's own only
+ * The proxy of each address. With `environment`, the proxy's URL is read now, so that the URL that was validated is used.
+ * NO_PROXY is read again for each connection, because proxy-from-env reads only the environment of the moment.
+ * @param setting a valid `http.proxy`
  */
 export function proxyChoice(setting: string | undefined): ProxyFor | undefined {
   if (setting === undefined || setting === NONE) return undefined;
@@ -42,14 +43,18 @@ export function proxyChoice(setting: string | undefined): ProxyFor | undefined {
     address.startsWith('https:') && (!isEnvironment || getProxyForUrl(address)) ? proxy : undefined;
 }
 
-/** @param setting `http.proxy`, checked; @returns for an address, the variable with a proxy for it that is ignored */
+/**
+ * If `http.proxy` is not set, the environment's proxy is ignored. Hints of connection faults then name the variable
+ * that would have named a proxy for the address.
+ * @param setting a valid `http.proxy`
+ */
 export function ignoredProxyChoice(
   setting: string | undefined,
 ): ((address: string) => string | undefined) | undefined {
   if (setting !== undefined) return undefined;
   return (address) => {
     const { protocol, hostname } = new URL(address);
-    const isMeant = protocol === 'https:' && !isLoopback(hostname) && getProxyForUrl(address);
-    return isMeant ? proxyVariable() : undefined;
+    const hasProxy = protocol === 'https:' && !isLoopback(hostname) && getProxyForUrl(address);
+    return hasProxy ? proxyVariable() : undefined;
   };
 }

@@ -1,12 +1,14 @@
 import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { codedError } from '../errors/error-codes.js';
-import { Secret, type SecretSource, type SecretValue } from './secret.js';
+import { type Clock } from '../time/clock.js';
+import { within } from '../time/timers.js';
+import { Secret, SOURCE_MS, type SecretSource, type SecretValue } from './secret.js';
 
-/** A secret has some hundred bytes, a PEM file some thousand, a file of all public root certificates about 200,000. */
+/** Ample: a secret has some hundred bytes, a PEM file some thousand, and a file of all public root certificates 200,000. */
 const MAX_BYTES = 1024 * 1024;
 
-/** Reads a file of at most 1 MiB. Throws the system's error, or one for a pipe, whose reading may never end. */
+/** Reads a file of at most 1 MiB. Refuses pipes, because reading a pipe may never end. */
 export async function readRegularFile(path: string): Promise<Buffer> {
   const found = await stat(path);
   if (!found.isFile()) throw codedError('', 'not a regular file');
@@ -14,28 +16,28 @@ export async function readRegularFile(path: string): Promise<Buffer> {
   return readFile(path);
 }
 
-/** Why {@link readRegularFile} failed: "the file /run/secrets/x cannot be read (ENOENT)". */
+/** Explains why {@link readRegularFile} failed: "the file /run/secrets/x cannot be read (ENOENT)". */
 function whyUnreadable(path: string, folder: string, error: unknown): string {
   const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
   if (isInQuotes(path)) return `names a file that cannot be read (${code}); ${KEPT_QUOTES}.`;
   return isPlainPath(path)
     ? `the file ${resolve(folder, path)} cannot be read (${code}).`
-    : `names a file that cannot be read (${code}). Its path is not shown, as it may be the secret itself: to give the value, leave out _FILE, or { file } in code.`;
+    : `names a file that cannot be read (${code}). The path is not shown, because it may be the secret itself: to set the secret directly, use the variable without _FILE, or the text without { file } in code.`;
 }
 
 export const KEPT_QUOTES =
-  'it is in quotes, which docker run --env-file and podman keep as a part of the value: remove them';
+  'it is in quotes, which docker run --env-file and podman keep as part of the value: remove the quotes';
 
 export function isInQuotes(value: unknown): boolean {
   return typeof value === 'string' && /^(["']).*\1$/.test(value);
 }
 
-/** Its message may be shown: {@link whyUnreadable}. */
+/** Its message is safe to show: {@link whyUnreadable}. */
 export class UnreadableFile extends Error {}
 
 /**
  * Reads a secret or a PEM.
- * @param folder where relative paths begin: the working directory at the start, which the application may change later
+ * @param folder the base of relative paths: the working directory at start-up, because the application may change it later
  * @throws UnreadableFile
  */
 export async function readSecret(value: SecretValue, folder: string): Promise<Secret> {
@@ -46,19 +48,35 @@ export async function readSecret(value: SecretValue, folder: string): Promise<Se
   return Secret.of(decodeText(bytes));
 }
 
-/** Reads the secret again at each call, because a file or a vault may have a new one. */
+/** Returns a function that reads the secret again with each call, because a file or a vault may have a new secret. */
 export function secretReader(source: SecretSource, folder: string): () => Promise<Secret> {
   return async () => (typeof source === 'function' ? Secret.of(await source()) : readSecret(source, folder));
 }
 
+/** The message for a function that returned no secret. */
+export const UNAVAILABLE = `its function threw, returned no text, or took longer than ${SOURCE_MS / 1000} s. The function's own error is left out, because it may quote the secret.`;
+
+/**
+ * Reads a secret within 8 s.
+ * @throws UnreadableFile, or an error with the message {@link UNAVAILABLE}
+ */
+export async function readInTime(read: () => Promise<Secret>, clock: Clock): Promise<Secret> {
+  const limit = { clock, timeoutMs: SOURCE_MS, expired: () => new Error() };
+  return within(limit, read).catch((error: unknown) => {
+    throw error instanceof UnreadableFile ? error : new Error(UNAVAILABLE);
+  });
+}
+
 const UTF_16: Readonly<Record<string, string>> = { fffe: 'utf-16le', feff: 'utf-16be' };
 
-/** Text in UTF-8, or in UTF-16 with a byte order mark, as `>` of Windows PowerShell writes it. Without the mark. */
+/**
+ * Decodes UTF-8, or UTF-16 with a byte order mark, which `>` of Windows PowerShell writes. The byte order mark is removed.
+ */
 export function decodeText(bytes: Buffer): string {
   return new TextDecoder(UTF_16[bytes.toString('hex', 0, 2)]).decode(bytes);
 }
 
-/** True for a path that begins at a root or has a usual file extension. Any other may be a secret, and is not shown. */
+/** Whether a text is surely a path: it begins at a root or has a common file extension. Any other text may be a secret. */
 export function isPlainPath(path: string): boolean {
   if (path.length > 512 || !/^[\w.@~:/\\ -]+$/.test(path)) return false;
   const isRooted = /^([~/]|\.{1,2}[/\\]|[A-Za-z]:[/\\])/.test(path);

@@ -15,8 +15,8 @@ import {
 } from './options.js';
 import { ENVIRONMENT, ignoredProxyChoice, proxyChoice, proxyVariable } from './proxy.js';
 import { secretReader } from './read-file.js';
-import { checkedSecret } from './checked-secret.js';
-import { sdkWithoutAppToken, unmetRequirements } from './requirements.js';
+import { checkSecret } from './check-secret.js';
+import { warnWithoutSdkAppToken, unmetRequirements } from './requirements.js';
 import {
   type HttpSettings,
   type OAuthSettings,
@@ -35,14 +35,18 @@ import { VERSION } from '../version.js';
 interface Resolution {
   /** Absent if there are faults. */
   options?: ResolvedOptions;
-  /** Present even with faults: those of certificates are reported together with them. */
+  /** Present even with faults, so that faults of certificates can be reported together with them. */
   tls: TlsSettings;
   faults: ConfigurationFault[];
-  /** Values that are allowed, but probably a mistake. */
+  /** Settings that are allowed, but probably mistakes. */
   warnings: ConfigurationFault[];
 }
 
-/** Turns the merged options into settings: adds defaults, reads and wraps secrets, collects all faults. */
+/**
+ * Turns the merged options into settings: validates them, adds defaults, and reads and wraps secrets. Collects all faults.
+ * @param name the name of the ServiceModule
+ * @param hasVariables whether messages name the variables of options
+ */
 export async function resolveOptions(
   merged: ServiceModuleOptions,
   name?: string,
@@ -64,14 +68,14 @@ export async function resolveOptions(
   for (const option of broken) setValue(valid, option, undefined);
   const { urls: _, ...options } = mergeOptions(valid, DEFAULTS) as FilledOptions;
   const folder = process.cwd();
-  const appToken = await checkedSecret(options.appToken, 'appToken', folder);
-  const clientSecret = await checkedSecret(options.oauth?.clientSecret, 'oauth.clientSecret', folder);
-  const webhookSecret = await checkedSecret(options.webhook?.secret, 'webhook.secret', folder);
+  const appToken = await checkSecret(options.appToken, 'appToken', folder);
+  const clientSecret = await checkSecret(options.oauth?.clientSecret, 'oauth.clientSecret', folder);
+  const webhookSecret = await checkSecret(options.webhook?.secret, 'webhook.secret', folder);
   const store = await storeFaults(options.tokenStore);
   const tls = { ...tlsSettings(options, locate), folder, needsChain: chosen?.needsChain };
-  const secrets = [appToken, clientSecret, webhookSecret].flatMap((checked) => checked.faults);
+  const secrets = [appToken, clientSecret, webhookSecret].flatMap((secret) => secret.faults);
   const faults = located([...malformed, ...unmet, ...secrets, ...store]);
-  const warnings = located(mode ? sdkWithoutAppToken(mode) : []);
+  const warnings = located(mode ? warnWithoutSdkAppToken(mode) : []);
   if (faults.length > 0 || !chosen?.addresses || !mode) return { tls, faults, warnings };
   const resolved: ResolvedOptions = {
     ...options,
@@ -90,7 +94,7 @@ export async function resolveOptions(
 
 const STORE_CHECK_MS = 10_000;
 
-/** The store's own complaints about its settings. An error that it throws may quote them, so it is not shown. */
+/** The faults that the store finds in its own settings. An error of its check() may quote a secret, so it is not shown. */
 async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
   const limit = { clock: systemClock, timeoutMs: STORE_CHECK_MS, expired: () => new Error() };
   const failed = `its method check() failed, or took longer than ${STORE_CHECK_MS / 1000} s.`;
@@ -98,7 +102,7 @@ async function storeFaults(store: TokenStore | undefined): Promise<Configuration
   return (messages ?? []).map((message) => ({ option: 'tokenStore', message }));
 }
 
-/** Undefined without OAuth: after the checks, there are both credentials or neither. */
+/** Undefined without OAuth. The checks before this made sure that both credentials are set or neither. */
 function oauthSettings({ oauth }: FilledOptions, folder: string): OAuthSettings | undefined {
   const { clientId, clientSecret: source, ...settings } = oauth;
   if (clientId === undefined || source === undefined) return undefined;

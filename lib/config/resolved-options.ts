@@ -4,7 +4,10 @@ import { type ProxyFor } from './proxy.js';
 import { type Secret } from './secret.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from './tls.options.js';
 
-/** The options after merging, defaults and validation. Secrets are wrapped, so that printing this object shows none. */
+/**
+ * The options after merging, defaults and validation. Secrets are wrapped, so that printing this object shows no
+ * secret.
+ */
 export interface ResolvedOptions extends Omit<
   FilledOptions,
   'urls' | 'appToken' | 'oauth' | 'tls' | 'http' | 'webhook'
@@ -21,62 +24,65 @@ export interface ResolvedOptions extends Omit<
 }
 
 export interface Addresses {
-  /** The API's address. Without a slash at its end; it may have a path. */
+  /** The API's address, without a trailing slash. It may have a path. */
   baseUrl: string;
-  /** Calls may go to these origins only. */
+  /** The only origins that calls may go to. */
   origins: ReadonlySet<string>;
-  /** {auth_url}/oauth2/token of the environment. */
+  /** `{auth_url}/oauth2/token` of the environment. */
   tokenUrl?: string;
-  /** The options that set them: `urls.baseUrl`, `urls.authUrl`. */
+  /** The options that set the two addresses, such as `urls.baseUrl` and `urls.authUrl`. */
   baseOption: string;
   tokenOption?: string;
-  /** What needs a client certificate of this process. Undefined also if a sidecar has it: plain http on loopback. */
+  /**
+   * The setting that requires a client certificate. Undefined if none does, or if a sidecar on plain http has the
+   * certificate.
+   */
   certificateFor?: 'mtls' | 'oauth.mtls';
 }
 
 export interface OAuthSettings extends Omit<FilledOptions['oauth'], 'clientSecret'> {
   clientId: string;
-  /** Reads the secret again at each call, because a file or a vault may have a new one. */
+  /** Reads the secret again with each call, because a file or a vault may have a new secret. */
   clientSecret: () => Promise<Secret>;
 }
 
 export interface WebhookSettings {
-  /** In lower case. */
+  /** Lower case. */
   header: string;
   /** As {@link OAuthSettings.clientSecret}. Absent if none is configured. */
   secret?: () => Promise<Secret>;
 }
 
-/** The options with a PEM or a passphrase. */
+/** The options that hold a PEM or a passphrase. */
 export type TlsInputKey = Exclude<keyof TlsIdentityPems, 'publicRoots'>;
 
-/** PEMs and passphrase as configured, not yet read. */
+/** PEMs and passphrase as configured. Files are not read yet. */
 export type TlsInputs = { [Key in TlsInputKey]?: Secret | { file: string } };
 
-/** What happens to a client certificate without a chain: no start, or a warning. */
+/** A client certificate without a chain is a fault (`required`) or a warning (`advised`). */
 export type ChainNeed = 'required' | 'advised';
 
 export interface TlsSettings {
-  /** The PEMs as configured, or the function that returns them. */
+  /** The PEMs, or the function that returns them. */
   source: TlsInputs | TlsIdentitySource;
-  /** Where an option is set, or would be; with a function, its name alone. */
+  /** Names an option and its variable. With a function as source, no variable sets the option. */
   locate: (option: string) => OptionLocation;
   reload: boolean;
-  /** Where relative paths begin. Default: the working directory of the moment. */
+  /** The base of relative paths. Default: the current working directory. */
   folder?: string;
-  /** Of the options; a function returns its own. */
+  /** With a function as source, its result says it instead. */
   publicRoots?: boolean;
-  /** Undefined if no call over https has the client certificate. */
+  /** Undefined if no https connection presents the client certificate. */
   needsChain?: ChainNeed;
 }
 
-/** Here the names of headers are in lower case, and `userAgent` is the whole header. */
+/** Names of headers are in lower case. `userAgent` is the complete header value. */
 export interface HttpSettings extends Omit<FilledOptions['http'], 'proxy' | 'trailingSlash'> {
   userAgent: string;
-  /** For all resources, or for these. */
+  /** For all resources, or for those with these names. */
   trailingSlash: boolean | readonly string[];
-  /** Its URL may contain credentials for the proxy. */
+  /** A secret, because the proxy's URL may contain a password. */
   proxyFor?: ProxyFor;
-  /** The variable with a proxy for this address that is ignored, because `http.proxy` is left out. */
+  /** The variable that names a proxy for this address, which is ignored because `http.proxy` is not set. */
   ignoredProxyFor?: (address: string) => string | undefined;
 }

@@ -1,20 +1,20 @@
 import { withoutSlashes } from './address.js';
 
 /**
- * The resources of the API by the paths of their collections (docs/service.md#calls). Their classes stand in
- * engine/resources.ts, by the same names.
+ * The resources of the API, each with the path of its collection (docs/service.md#calls). engine/resources.ts has the class
+ * of each resource under the same name.
  */
 export const RESOURCES = {
   banks: '/banks/v1',
   customers: '/customers/v1',
 } as const;
 
-/** A resource of the API. */
+/** The name of a resource of the API. */
 export type ResourceName = keyof typeof RESOURCES;
 
 export const RESOURCE_NAMES = Object.keys(RESOURCES) as ResourceName[];
 
-/** The words in the paths of the known API, beside versions and ids. A path's route shows them. */
+/** The fixed words in paths of the known API. A route shows them, as it shows versions; any other segment may be an id. */
 export const PATH_WORDS: ReadonlySet<string> = new Set(
   (
     'account-on-file accounts app-user-id assets balance balances banks beneficiaries cashflows consents customers data ' +
@@ -24,7 +24,7 @@ export const PATH_WORDS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** The collection that a path or an address ends in, with or without a slash. */
+/** The collection path at the end of a path or an address, which may have a trailing slash. */
 export function collectionAtEnd(path: string): string | undefined {
   const plain = withoutSlashes(path);
   return Object.values(RESOURCES).find((path) => plain.endsWith(path));

@@ -8,14 +8,15 @@ import { isFile } from './secret.js';
 type Rule = (suffix?: string) => PropertyDecorator;
 
 /**
- * Makes a decorator for options of one kind. Its `suffix` is the name of the variable without the prefix; without one,
- * only code can set the option. `message` says what is wrong with a value that is not valid.
+ * Makes a decorator for options of one kind.
+ * - `suffix`, the decorator's argument, is the variable without its prefix. Without it, only code can set the option.
+ * - `message` says what a valid value is.
  */
 function rule(kind: OptionKind, isValid: (value: unknown) => boolean, message: string): Rule {
   return ruleOf(kind, (value) => (isValid(value) ? undefined : message));
 }
 
-/** @param faultOf why a value is not valid; undefined if it is */
+/** @param faultOf says why a value is not valid, and returns undefined for a valid one */
 function ruleOf(kind: OptionKind, faultOf: (value: unknown) => string | undefined): Rule {
   const validator = { validate: (value: unknown) => faultOf(value) === undefined };
   const message = ({ value }: { value: unknown }) => faultOf(value) ?? '';
@@ -43,7 +44,7 @@ export const WholeNumber = (suffix: string, min: number, max: number, unit: stri
     `must be a whole number of ${unit} from ${min} to ${max}`,
   )(suffix);
 
-// RFC 9562's form, any version: the service only says UUID.
+// The form of RFC 9562 with any version, because the service does not say which version its ids have.
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
 export const IsUuid = rule(
@@ -108,14 +109,14 @@ export const IsTokenStore = rule(
   'must have the methods get, set and delete (see TokenStore)',
 );
 
-/** True for a header that cannot carry the app token. */
+/** Whether HTTP or this module uses the header for something else, so that no option may name it. */
 export function isReservedHeader(name: string): boolean {
   const key = name.toLowerCase();
   const others = /^(authorization|cookie|user-agent|accept.*|content-.*)$/;
   return EXCHANGE_HEADERS.has(key) || others.test(key);
 }
 
-/** The names in a list or in a text with commas. */
+/** The names in a list, or in a comma-separated text. */
 export function namesIn(value: unknown): string[] {
   const parts = [value].flat().flatMap((part) => String(part).split(','));
   return parts.map((name) => name.trim());

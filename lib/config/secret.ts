@@ -1,25 +1,28 @@
 import { inspect } from 'node:util';
 
-/** A secret as text, or its file. Line breaks at its end are removed. */
+/** A secret: its text, or the file that contains it. Line breaks at the end are removed. */
 export type SecretValue = string | { file: string };
 
-/** A secret, its file, or a function that returns it (vault, KMS). */
+/** A secret: its text, the file that contains it, or a function that returns it (vault, KMS). */
 export type SecretSource = SecretValue | (() => string | Promise<string>);
 
-/** PEM text (real or `\n`-escaped newlines), its base64, or its file. */
+/** A PEM: its text (newlines may be escaped as `\n`), the base64 of its text, or the file that contains it. */
 export type PemValue = string | { file: string };
 
-/** Milliseconds for a function, such as a vault, to return a secret: fewer than a token request has, so that the error names it. */
+/**
+ * Milliseconds that a function may take to return a secret, for example from a vault. The limit is shorter than that of
+ * a token request, so that the error blames the function and not the token endpoint.
+ */
 export const SOURCE_MS = 8_000;
 
-/** Whether a value is in a file that it names. */
+/** Whether a value names a file, as `{ file: path }`. */
 export function isFile(value: unknown): value is { file: string } {
   return typeof value === 'object' && typeof (value as { file?: unknown } | null)?.file === 'string';
 }
 
 const HIDDEN = '[secret]';
 
-/** A value that must not be printed. Logs, JSON and util.inspect show `[secret]` in its place. */
+/** Wraps a value that must not be printed: logs, JSON and util.inspect show `[secret]`. */
 export class Secret {
   readonly #value: string;
 
@@ -27,7 +30,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** Without line breaks at its end: editors, `echo` and the command lines of vaults add them, and nobody means them. */
+  /** Removes line breaks at the end, which editors, `echo` and command-line tools of vaults add. */
   static of(text: string): Secret {
     return new Secret(text.replace(/[\r\n]+$/, ''));
   }

@@ -1,33 +1,38 @@
 import { WholeNumber } from './rules.js';
 
-/** The tokens kept in this process. */
+/** The token cache of this process. */
 export class ServiceTokenCacheOptions {
-  /** Customer tokens to keep. The least recently used goes first. Default 10,000. SERVICE_TOKEN_CACHE_MAX_ENTRIES */
+  /**
+   * The most customer tokens in the cache. The least recently used is evicted. Default 10,000.
+   * SERVICE_TOKEN_CACHE_MAX_ENTRIES
+   */
   @WholeNumber('TOKEN_CACHE_MAX_ENTRIES', 1, 10_000_000, 'entries')
   maxEntries?: number | undefined;
 }
 
-/** The most characters of a value in a {@link TokenStore}. The longest token that is accepted makes 22,000. */
+/** The most characters of a value in a {@link TokenStore}. The longest token that is accepted takes about 22,000. */
 export const MAX_ENTRY_LENGTH = 65_536;
 
 /**
- * Tokens shared between processes. A method may fail or be slow: the process then uses its own tokens for a second. Keys are
- * hashes and values are encrypted; the keys for both come from the client secret.
+ * Shares tokens between processes. If a method fails or is slow, the process uses only its own tokens for a second.
+ *
+ * Keys are hashes, and values are encrypted. The keys for both are derived from the client secret.
  */
 export interface TokenStore {
-  /** Milliseconds for one call. Default 250. */
+  /** Milliseconds that a method may take. Default 250. */
   readonly timeout?: number | undefined;
-  /** A value of more than 65,536 characters is not ours, and need not be read. */
+  /** A value longer than 65,536 characters was not written by this module, and need not be returned. */
   get(key: string): Promise<string | undefined>;
-  /** The entry must be deleted after `ttlMs` milliseconds. */
+  /** The entry must expire after `ttlMs` milliseconds. */
   set(key: string, value: string, ttlMs: number): Promise<void>;
-  /** With `ifValue`, deletes the entry only if it still has that value, in one step. */
+  /** With `ifValue`, deletes the entry only if it still has that value. The comparison and the deletion must be atomic. */
   delete(key: string, ifValue?: string): Promise<void>;
   /**
-   * Resolves with a function that gives the lock back; undefined if another process has the lock. It must end after `ttlMs`
-   * milliseconds. Only its holder gives a lock back, and never after its time: it may be another's by then.
+   * Acquires a lock, which must expire after `ttlMs` milliseconds. Resolves with a function that releases it, or with
+   * undefined if another process holds it. The function must never release a lock that has expired, because another process
+   * may hold it by then.
    */
   lock?(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined>;
-  /** Called at start-up: returns faults of the store's own settings, in words without secrets. Must not connect. */
+  /** Called at start-up. Returns the faults of the store's own settings, without secrets. Must not connect. */
   check?(): readonly string[] | Promise<readonly string[]>;
 }

@@ -1,6 +1,6 @@
 import { IsAuthAddress, IsServiceAddress } from './rules.js';
 
-/** The service's addresses. Only those that the environment and authentication use are required. */
+/** The service's addresses. Only those that `environment` and `authentication` use are required. */
 export class ServiceUrls {
   /** {base_url}. SERVICE_BASE_URL */
   @IsServiceAddress('BASE_URL')

@@ -6,13 +6,14 @@ import { isInQuotes, KEPT_QUOTES } from './read-file.js';
 import { isFile } from './secret.js';
 import { parseValue } from './variables.js';
 
+/** The kinds of options whose value a message may quote. */
 const QUOTED: readonly OptionKind[] = ['choice', 'boolean', 'integer', 'names'];
-/** Words or a short text. Any other value may be a secret in the wrong variable. */
+/** A few words or a short text. Any other value may be a secret that was put into the wrong variable. */
 const PLAIN_VALUE = /^([a-z .,_'"-]{1,16}|[\w.,+-]{1,8})$/i;
 
 /**
- * Checks each option by itself, and refuses unknown names. `broken` are the options and sections that are set but not
- * valid: no other fault of them is reported.
+ * Checks each option by itself and refuses unknown names. `broken` contains the options and sections that are set but not
+ * valid, so that later checks report no further faults for them.
  */
 export function validateOptions(options: ServiceModuleOptions) {
   const settings = { whitelist: true, forbidNonWhitelisted: true, stopAtFirstError: true };
@@ -25,7 +26,10 @@ export function validateOptions(options: ServiceModuleOptions) {
   const isUnknown = ({ rule }: Broken): boolean => rule === 'whitelistValidation';
   const faults = found.map((each): ConfigurationFault => {
     const { option, message } = each;
-    return { option, message: isUnknown(each) ? unknown(option) : message + quote(options, option) };
+    return {
+      option,
+      message: isUnknown(each) ? describeUnknown(option) : message + quoteValue(options, option),
+    };
   });
   return { faults, broken: new Set(found.flatMap((each) => (isUnknown(each) ? [] : each.option))) };
 }
@@ -38,7 +42,7 @@ function constraintsOf(error: ValidationError, parent = ''): Broken[] {
   return [...own, ...(error.children ?? []).flatMap((child) => constraintsOf(child, `${option}.`))];
 }
 
-function unknown(option: string): string {
+function describeUnknown(option: string): string {
   const isExtra = ['name', 'isGlobal', 'extraProviders'].includes(option);
   const hint = isExtra
     ? `it belongs beside the options: forRoot({ ${option}: ... }), or forRootAsync({ ${option}: ..., useFactory }).`
@@ -49,13 +53,13 @@ function unknown(option: string): string {
 const ENCRYPTED =
   'is still encrypted by dotenvx: start the application with dotenvx run, which needs DOTENV_PRIVATE_KEY, or write the value itself.';
 
-/** dotenvx leaves such a value where it has no key, or where another reader reads its file. */
+/** dotenvx leaves a value encrypted if it has no key, or if something else reads the file. */
 function isEncrypted(value: unknown): boolean {
   return String(isFile(value) ? value.file : value).startsWith('encrypted:');
 }
 
-/** The value for a message. Empty if it may be a secret. */
-function quote(options: ServiceModuleOptions, option: string): string {
+/** Quotes the value of an option for a message. Empty if the value may be a secret. */
+function quoteValue(options: ServiceModuleOptions, option: string): string {
   const found = valueOf(options, option);
   const { kind } = entryOf(option) ?? {};
   const value = Array.isArray(found) ? found.join(', ') : found;
@@ -63,7 +67,7 @@ function quote(options: ServiceModuleOptions, option: string): string {
   if (kind === undefined || !QUOTED.includes(kind)) return '';
   if (/^(number|boolean)$/.test(typeof found)) return `; it is ${String(found)}`;
   if (typeof value !== 'string' || !PLAIN_VALUE.test(value)) return '';
-  // A variable would have been converted, so this is an option in code: `timeout: config.get<number>('TIMEOUT')`.
+  // A variable's text is converted, so this text was set in code, as in `timeout: config.get<number>('TIMEOUT')`.
   const isUnconverted = /^(number|boolean)$/.test(typeof parseValue(found, kind));
   const remedy = kind === 'integer' ? ': use Number()' : '';
   return isUnconverted ? `; '${value}' is a string${remedy}` : `; it is '${value}'`;

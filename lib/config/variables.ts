@@ -6,14 +6,14 @@ import { entryOf, OPTIONS, setValue, type ServiceModuleOptions } from './options
 import { namesIn } from './rules.js';
 import { isFile } from './secret.js';
 
-/** The variable of an option: `oauth.clientId` -> `SERVICE_CLIENT_ID`. With `_FILE` if the value is a file. */
+/** The variable of an option: SERVICE_CLIENT_ID for `oauth.clientId`. It ends in `_FILE` if the value names a file. */
 export function variableOf(option: string, name?: string, value?: unknown): string | undefined {
   const { suffix, kind } = entryOf(option) ?? {};
   if (suffix === undefined) return undefined;
   return `${variablePrefix(name)}${suffix}${kind === 'secret' && isFile(value) ? '_FILE' : ''}`;
 }
 
-/** Every variable that the module of this name reads; those of secrets with `_FILE` too. */
+/** Every variable that the module with this name reads, including those that end in `_FILE`. */
 export function variablesOf(name?: string): string[] {
   return OPTIONS.flatMap(({ suffix, kind }) => {
     if (suffix === undefined) return [];
@@ -34,8 +34,8 @@ export function nameFault(name: string): string | undefined {
 }
 
 /**
- * Reads options from variables. An empty variable, or one with nothing but line breaks, counts as not set. A value that is
- * not of its option's kind stays text; validateOptions() reports it.
+ * Reads options from variables. An empty variable, or one that contains only line breaks, counts as not set. A text that
+ * cannot be parsed as its option's kind is kept, and validateOptions() reports it.
  */
 export function readVariables(
   read: (variable: string) => unknown,
@@ -58,14 +58,15 @@ export function readVariables(
 }
 
 /**
- * Options of serviceConfig() have the faults of their variables here. A host's spread, `{ ...serviceConfig(), http }`, keeps
- * the property, so that errors of createServiceClient() name the variables in this case, and in no other.
+ * serviceConfig() marks its options with this property, which also holds the faults of their variables. The property
+ * survives a spread such as `{ ...serviceConfig(), http }`. createServiceClient() names variables in its errors only
+ * for marked options.
  */
 const VARIABLE_FAULTS = Symbol('nestjs-service:variable-faults');
 
 /**
- * The `service` namespace of @nestjs/config: the SERVICE_* variables as {@link ServiceModuleOptions}. Loading it is
- * optional, because ServiceModule reads the same variables itself. Without Nest: `createServiceClient(serviceConfig())`.
+ * The `service` namespace of @nestjs/config: the SERVICE_* variables as {@link ServiceModuleOptions}. ServiceModule reads
+ * the same variables by itself, so you need not load it. Without Nest: `createServiceClient(serviceConfig())`.
  */
 export const serviceConfig = registerAs('service', (): ServiceModuleOptions => {
   const { options, faults } = readVariables((variable) => process.env[variable]);
@@ -77,7 +78,7 @@ export function variableFaultsOf(options: ServiceModuleOptions): readonly Config
   return (options as { [VARIABLE_FAULTS]?: readonly ConfigurationFault[] })[VARIABLE_FAULTS];
 }
 
-/** Text that is not of the option's kind stays text. */
+/** Parses the text of a variable. A text that cannot be parsed as the option's kind is returned as it is. */
 export function parseValue(raw: unknown, kind: OptionKind): unknown {
   if (raw === undefined || raw === null) return undefined;
   if (typeof raw !== 'string') return raw;

@@ -4,14 +4,14 @@ import { type SecretSource } from './secret.js';
 /** Webhooks that the service sends to the application (docs/webhooks.md). */
 export class ServiceWebhookOptions {
   /**
-   * The secret of their signatures, its file, or a function that returns it within 8 s (vault, KMS). While it is rotated:
-   * both secrets, each on a line of its own. A file is read again, and a function called again, after a wrong signature, at
-   * most once in 10 s. SERVICE_WEBHOOK_SECRET, SERVICE_WEBHOOK_SECRET_FILE
+   * The secret that signs the webhooks, its file, or a function that returns it within 8 s (vault, KMS). During a
+   * rotation, give both secrets, each on its own line. After a wrong signature the file is read again, or the function
+   * is called again, at most once in 10 s. SERVICE_WEBHOOK_SECRET, SERVICE_WEBHOOK_SECRET_FILE
    */
   @IsSourceOrFunction('WEBHOOK_SECRET')
   secret?: SecretSource | undefined;
 
-  /** The header of the signature. Default `service-signature`. SERVICE_WEBHOOK_HEADER */
+  /** The header that carries the signature. Default `service-signature`. SERVICE_WEBHOOK_HEADER */
   @IsHeaderName('WEBHOOK_HEADER')
   header?: string | undefined;
 }

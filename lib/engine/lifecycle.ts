@@ -30,8 +30,8 @@ export class ServiceLifecycle {
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
-    // Nest calls no lifecycle hooks of a lazy-loaded module, so start() may never run. The first call then starts the watch on
-    // the certificate files. bind() keeps the watch's timers out of the async context of that call.
+    // Nest calls no lifecycle hooks of a lazy-loaded module, so start() may never run. The first call then starts the
+    // watch on the certificate files. bind() keeps the watch's timers out of the async context of that call.
     parts.calls.onFirst = AsyncResource.bind(() => parts.identity.follow());
   }
 

@@ -11,7 +11,7 @@ import { SafeLogger } from '../telemetry/log.js';
 import { type RawBody } from './verify-webhook.js';
 import { WebhooksService } from './webhooks.service.js';
 
-/** What Express's and Fastify's requests have in common. */
+/** The properties that requests of Express and Fastify share. */
 interface WebhookRequest {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   rawBody?: Uint8Array;
@@ -19,11 +19,13 @@ interface WebhookRequest {
 }
 
 /**
- * Lets only webhooks pass that the service signed (docs/webhooks.md), with `webhook.secret` and `webhook.header` of the
- * module without a name. A wrong signature is answered with 401. The application has to keep the raw body
- * (`NestFactory.create(AppModule, { rawBody: true })`): without one, the answer is 500, and the log has the reason.
+ * Admits only webhooks that the service signed (docs/webhooks.md). It uses `webhook.secret` and `webhook.header` of the
+ * ServiceModule without a name.
  *
- * The application does not start if it uses this guard and `webhook.secret` is not set.
+ * - A missing or wrong signature: status 401.
+ * - The application does not keep the raw body: status 500, and the log has the reason. Create the application with
+ *   `NestFactory.create(AppModule, { rawBody: true })`.
+ * - `webhook.secret` is not set: the application does not start.
  * @example
  * @Post('webhook')
  * @HttpCode(200)
@@ -44,9 +46,9 @@ export class ServiceWebhookGuard implements CanActivate {
     const request = context.switchToHttp().getRequest<WebhookRequest>();
     const signature = request.headers[this.#webhooks.header];
     const rawBody = rawBodyOf(request);
-    // Only for requests with a signature: others are no webhooks, and an outsider should not fill the log.
+    // Only requests with a signature are logged, so that outsiders cannot fill the log with requests that are no webhooks.
     if (rawBody === undefined && signature !== undefined) {
-      this.#logger.error(`A webhook cannot be verified: ${whyNoRawBody(request)}`);
+      this.#logger.error(`A webhook cannot be verified: ${explainNoRawBody(request)}`);
       throw new InternalServerErrorException();
     }
     if (rawBody !== undefined && (await this.#webhooks.verify(rawBody, signature))) return true;
@@ -54,22 +56,22 @@ export class ServiceWebhookGuard implements CanActivate {
   }
 }
 
-/** Undefined if there is a body that the application did not keep. */
+/** Undefined if the request has a body, but the application did not keep its bytes. */
 function rawBodyOf({ rawBody, body, headers }: WebhookRequest): RawBody | undefined {
   if (rawBody) return rawBody;
-  // The raw parser of Express, without the option of Nest.
+  // express.raw() puts the bytes into `body`.
   if (isUint8Array(body)) return body;
   const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
   return isEmpty ? '' : undefined;
 }
 
-function whyNoRawBody({ body, headers }: WebhookRequest): string {
+function explainNoRawBody({ body, headers }: WebhookRequest): string {
   if ((body ?? undefined) !== undefined) {
     return (
-      'the application keeps no raw body. Create it with NestFactory.create(AppModule, { rawBody: true }). If it has that, and ' +
-      'runs on Fastify with NestJS 11, app.useBodyParser() has replaced the parsers that keep it.'
+      'the application does not keep raw bodies. Create it with NestFactory.create(AppModule, { rawBody: true }). If you did, and ' +
+      'the application runs on Fastify with NestJS 11, app.useBodyParser() has replaced the parser that keeps raw bodies.'
     );
   }
   const type = cleanText(String(headers['content-type'] ?? 'none'), [], 64);
-  return `no body parser took its content type (${type}). Add one with app.useBodyParser(), and create the application with rawBody: true.`;
+  return `no body parser accepts its content type (${type}). Add one with app.useBodyParser(), and create the application with rawBody: true.`;
 }

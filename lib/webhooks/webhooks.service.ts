@@ -1,20 +1,18 @@
 import { Injectable } from '@nestjs/common';
-import { UnreadableFile } from '../config/read-file.js';
+import { readInTime, UNAVAILABLE } from '../config/read-file.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
-import { type Secret, SOURCE_MS } from '../config/secret.js';
+import { type Secret } from '../config/secret.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { type Clock } from '../time/clock.js';
-import { within } from '../time/timers.js';
 import { type RawBody, verifyWebhook } from './verify-webhook.js';
 
-/** Wrong signatures cause one reading of the secret in this time at most, in milliseconds. */
+/** Milliseconds in which wrong signatures cause at most one new reading of the secret, however many webhooks arrive. */
 const REREAD_MS = 10_000;
-const UNAVAILABLE = `its function threw, returned no text, or took longer than ${SOURCE_MS / 1000} s. Its own error is left out because it may quote the secret.`;
 
-/** Verifies the webhooks that the service sends, with `webhook.secret` (docs/webhooks.md). */
+/** Verifies webhooks of the service with `webhook.secret` (docs/webhooks.md). */
 @Injectable()
 export class WebhooksService {
-  /** The name of the signature's header (`webhook.header`), in lower case. */
+  /** The name of the header that carries the signature (`webhook.header`), in lower case. */
   readonly header: string;
   readonly #options: Pick<ResolvedOptions, 'webhook' | 'locate'>;
   readonly #clock: Clock;
@@ -30,26 +28,28 @@ export class WebhooksService {
     this.#clock = clock;
   }
 
-  /** @internal The error for a part of the application that cannot work without a secret; undefined if there is one. */
+  /** @internal The error to throw if no secret is configured; undefined if one is. */
   get missingSecret(): ServiceConfigurationError | undefined {
     return this.#options.webhook.secret
       ? undefined
-      : this.#error('is missing: webhooks are verified with it.');
+      : this.#error('is missing. Webhooks are verified with this secret.');
   }
 
   /**
-   * Whether the service signed this webhook. If the signature is wrong, the secret may have been rotated: its file is read
-   * again, or its function is called again, at most once in 10 s. If that fails, the last secret goes on to serve.
-   * @param rawBody the body as it came, before any parser
-   * @param signature the value of the header {@link header}; without one, the answer is false
-   * @throws ServiceConfigurationError if there is no secret, or if it cannot be read the first time; TypeError if a body
-   * with a signature was parsed
+   * Returns whether the service signed this webhook.
+   *
+   * After a wrong signature, the secret may have been rotated: its file is read again, or its function is called again, at
+   * most once in 10 s. If that fails, the last secret stays in use.
+   * @param rawBody the body as it arrived, before any parser
+   * @param signature the value of the header {@link header}. If the request has none, the result is false
+   * @throws ServiceConfigurationError if no secret is configured, or if the secret cannot be read for the first time;
+   * TypeError if `rawBody` is a parsed body
    * @example await webhooks.verify(request.body, request.get(webhooks.header))
    */
   async verify(rawBody: RawBody, signature: Parameters<typeof verifyWebhook>[1]): Promise<boolean> {
     if (this.missingSecret) throw this.missingSecret;
     if (typeof signature !== 'string') return false;
-    const matches = (secret: Secret) => verifyWebhook(rawBody, signature, linesOf(secret));
+    const matches = (secret: Secret) => verifyWebhook(rawBody, signature, secretsIn(secret));
     const secret = this.#last ?? (await this.#read());
     if (matches(secret)) return true;
     const isRecent = this.#clock.monotonic() - this.#readAt < REREAD_MS;
@@ -57,21 +57,20 @@ export class WebhooksService {
     return latest !== undefined && latest !== secret && matches(latest);
   }
 
-  /** Reads the secret; the last one, if that fails. Several callers share one reading. */
+  /** Reads the secret, or returns the last one if the reading fails. Concurrent callers share one reading. */
   #read(): Promise<Secret> {
-    return (this.#reading ??= this.#ask().finally(() => (this.#reading = undefined)));
+    return (this.#reading ??= this.#readSource().finally(() => (this.#reading = undefined)));
   }
 
-  async #ask(): Promise<Secret> {
+  async #readSource(): Promise<Secret> {
     this.#readAt = this.#clock.monotonic();
-    const limit = { clock: this.#clock, timeoutMs: SOURCE_MS, expired: () => new Error() };
     try {
-      const secret = await within(limit, async () => this.#options.webhook.secret!());
-      if (linesOf(secret).length === 0) throw new Error();
+      const secret = await readInTime(this.#options.webhook.secret!, this.#clock);
+      if (secretsIn(secret).length === 0) throw new Error(UNAVAILABLE);
       return (this.#last = secret);
     } catch (error) {
       if (this.#last) return this.#last;
-      throw this.#error(error instanceof UnreadableFile ? error.message : UNAVAILABLE);
+      throw this.#error((error as Error).message);
     }
   }
 
@@ -80,8 +79,8 @@ export class WebhooksService {
   }
 }
 
-/** During a rotation there are two secrets, each on a line. */
-function linesOf(secret: Secret): string[] {
+/** During a rotation there are two secrets, each on its own line. */
+function secretsIn(secret: Secret): string[] {
   return secret
     .reveal()
     .split(/[\r\n]+/)

@@ -163,7 +163,7 @@ describe('the doctor of a set-up that works', () => {
     const offline = (code: 0 | 1, more: Record<string, string> = {}) =>
       printed(code, ['--offline'], commandIo({ ...variables, ...more }));
     expect(await offline(0)).toMatch(
-      /^warning +SERVICE_APP_TOKEN +Is not set, .*LinkSDK needs it.*\n +-> Set SERVICE_APP_TOKEN or/m,
+      /^warning +SERVICE_APP_TOKEN +Is not set, .*every LinkSDK session needs it.*\n +-> Set SERVICE_APP_TOKEN or/m,
     );
     expect(await offline(0, { SERVICE_LINK_SDK_INCLUDE_APP_TOKEN: 'false' })).not.toMatch(
       /SERVICE_APP_TOKEN /,

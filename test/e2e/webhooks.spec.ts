@@ -164,7 +164,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(await statusOf(simulator.sendWebhook(without, '<a/>', xml))).toBe(isExpress ? 500 : 415);
     expect(linesOfGuard()).toEqual(
       isExpress
-        ? [expect.stringMatching(/no body parser took its content type \(application\/xml\)\. Add one/)]
+        ? [expect.stringMatching(/no body parser accepts its content type \(application\/xml\)\. Add one/)]
         : [],
     );
     const setUp = (app: Application) => {
@@ -190,7 +190,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     const options = { ...simulator.moduleOptions(), webhook: {} };
     const error = (await rejection(start(platform, options))) as Error;
     expect(error.message).toContain(
-      'webhook.secret (SERVICE_WEBHOOK_SECRET): is missing: webhooks are verified',
+      'webhook.secret (SERVICE_WEBHOOK_SECRET): is missing. Webhooks are verified',
     );
   });
 

@@ -687,7 +687,7 @@ describe('Refused is', () => {
   ])('%s=%s, and names the quotes that docker and podman keep', async (variable, value) => {
     const [{ message }] = await faultsWith(variable, value);
     expect(message).toMatch(
-      /; it is in quotes, which docker run --env-file and podman keep as a part of the value/,
+      /; it is in quotes, which docker run --env-file and podman keep as part of the value: remove the quotes/,
     );
     expect(message).not.toContain(value);
   });
@@ -765,15 +765,15 @@ describe('The faults', () => {
       (await faultsOf(given)).map(({ message }) => message.replace(/ \(developer portal.*/, ''));
     expect(await messages({})).toEqual([
       "is missing: 'app-token' (the default) sends it with every call.",
-      "is missing: with environment 'sandbox' (the default) and authentication 'app-token' (the default), calls go there.",
+      "is missing: with environment 'sandbox' (the default) and authentication 'app-token' (the default), API calls go there.",
     ]);
     expect(await messages({ environment: 'production' })).toEqual([
       "is missing: 'mtls' (the default) needs the application certificate and its private key",
       "is missing: 'mtls' (the default) sends it with every call.",
-      "is missing: with environment 'production' and authentication 'mtls' (the default), calls go there.",
+      "is missing: with environment 'production' and authentication 'mtls' (the default), API calls go there.",
     ]);
     expect(await messages({ environment: 'sandbox', authentication: 'app-token' })).toContain(
-      "is missing: with environment 'sandbox' and authentication 'app-token', calls go there.",
+      "is missing: with environment 'sandbox' and authentication 'app-token', API calls go there.",
     );
   });
 
@@ -908,7 +908,7 @@ describe('OAuth credentials without an app token', () => {
     expect(faults).toEqual([]);
     const expected = {
       option: 'appToken',
-      message: expect.stringMatching(/LinkSDK needs it.*application id/),
+      message: expect.stringMatching(/every LinkSDK session needs it.*application id/),
     };
     expect(warnings).toMatchObject(Array(count).fill(expected));
   });

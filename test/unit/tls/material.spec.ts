@@ -211,7 +211,7 @@ const OF_FILES: Fault[] = [
     'a secret as the name of its file',
     () => ({ passphrase: { file: PASSPHRASE } }),
     'passphrase',
-    /^names a file that cannot be read \(ENOENT\)\. Its path is not shown/,
+    /^names a file that cannot be read \(ENOENT\)\. The path is not shown/,
   ],
   [
     'a path where PEM text belongs',
