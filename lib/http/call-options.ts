@@ -33,7 +33,7 @@ export interface HeaderOptions extends CallOptions {
    * outcome is lost all the same, the error has the key.
    */
   idempotencyKey?: true | string | undefined;
-  /** Attempts after the first, 0 to 10, in place of `http.retries`. */
+  /** Retries of a call that failed, 0 to 10, in place of `http.retries`. */
   retries?: number | undefined;
   /** Milliseconds for an attempt that another may follow, in place of `http.attemptTimeout`. */
   attemptTimeout?: number | undefined;

@@ -807,8 +807,9 @@ describe('docs/recipes.md', () => {
       expect([worker.due.size, worker.saved.size]).toEqual([0, 1]);
       logged.mockRestore();
 
-      const ready = async () => (await fetch(`${url}/ready`, { headers: { connection: 'close' } })).status;
-      expect(await ready()).toBe(200);
+      const health = async () =>
+        (await fetch(`${url}/health/service`, { headers: { connection: 'close' } })).status;
+      expect(await health()).toBe(200);
       await app.close();
     });
   });
