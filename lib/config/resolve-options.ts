@@ -1,5 +1,5 @@
 import { describeLocation, type ConfigurationFault, type OptionLocation } from '../errors/index.js';
-import { ofModule } from '../telemetry/call-event.js';
+import { withModuleName } from '../telemetry/call-event.js';
 import { systemClock } from '../time/clock.js';
 import { within } from '../time/timers.js';
 import { chooseAddresses } from './choose-addresses.js';
@@ -130,7 +130,7 @@ function httpSettings({ proxy, ...http }: FilledOptions['http'], name?: string):
     proxyFor: proxyChoice(proxy),
     ignoredProxyFor: ignoredProxyChoice(proxy),
     trailingSlash: typeof http.trailingSlash === 'boolean' ? http.trailingSlash : namesIn(http.trailingSlash),
-    onCall: ofModule(name, http.onCall),
+    onCall: withModuleName(name, http.onCall),
     correlationIdHeader: http.correlationIdHeader.toLowerCase(),
     idempotencyHeader: http.idempotencyHeader.toLowerCase(),
     userAgent: [http.userAgent ?? [], `nestjs-service/${VERSION}`].flat().join(' '),

@@ -2,8 +2,7 @@ import http, { type ClientRequest, type IncomingMessage, type RequestOptions } f
 import https from 'node:https';
 import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { systemClock } from '../time/clock.js';
-import { setImmediate } from '../time/immediate.js';
+import { setImmediate, systemClock } from '../time/clock.js';
 import { BodyBytes } from './body-bytes.js';
 import { classify, type Classified } from './classify.js';
 import { decode } from './decode.js';

@@ -1,7 +1,7 @@
 import { ServiceApiError } from '../errors/index.js';
 import { certificateRefusal } from '../exchange/certificate-refusal.js';
 import { type ExchangeResponse, type Outcome } from '../exchange/exchange.types.js';
-import { codeOf, tellCall } from '../telemetry/call-event.js';
+import { eventErrorCode, reportCall } from '../telemetry/call-event.js';
 import { Answer } from './answer.js';
 import { sentId, type Call } from './call.js';
 import { type ClientContext } from './client-context.js';
@@ -20,7 +20,7 @@ export class CallObserver {
   }
 
   failed(call: Call, error: unknown): void {
-    const code = codeOf(error, call.signal);
+    const code = eventErrorCode(error, call.signal);
     const isAnswer = error instanceof ServiceApiError && error.code === 'api_error';
     this.#tell(call, code);
     this.#log(call, isAnswer ? String(error.status) : code);
@@ -38,7 +38,7 @@ export class CallObserver {
     const { onCall } = this.#client.options.http;
     if (!onCall) return;
     const { method, attempts, response } = call;
-    tellCall(onCall, {
+    reportCall(onCall, {
       kind: 'api',
       method,
       route: call.route,

@@ -11,8 +11,7 @@ import {
 } from '../exchange/exchange.types.js';
 import { parseRetryAfter } from '../exchange/retry-after.js';
 import { askedDelay, retryDelay } from '../time/back-off.js';
-import { systemClock } from '../time/clock.js';
-import { nextTurn } from '../time/immediate.js';
+import { nextTurn, systemClock } from '../time/clock.js';
 import { sleep, within } from '../time/timers.js';
 import { canSeeUnreadInput } from '../tls/connections/unread-input.js';
 import { type Call } from './call.js';

@@ -1,7 +1,7 @@
 import { copyError, ServiceConnectionError } from '../errors/index.js';
 import { allowListeners } from '../exchange/call-limits.js';
 import { CallCancelled } from '../exchange/exchange.types.js';
-import { setImmediate } from '../time/immediate.js';
+import { setImmediate } from '../time/clock.js';
 
 /** Counts the calls in flight: a shutdown waits for them, and ends those that take too long. */
 export class CallsInFlight {

@@ -1,7 +1,6 @@
 import { type AxiosAdapter, type InternalAxiosRequestConfig } from 'axios';
 import { ExchangeFault, INTERCEPTOR_TIMEOUT } from '../exchange/exchange.types.js';
-import { systemClock } from '../time/clock.js';
-import { setImmediate } from '../time/immediate.js';
+import { setImmediate, systemClock } from '../time/clock.js';
 import { type Call, PastAxios } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { type ClientContext } from './client-context.js';

@@ -1,47 +1,56 @@
 import { ServiceError } from '../errors/index.js';
 import { harmless } from './harmless.js';
 
-/** What became of a call, for `http.onCall`. It has no query, no body, no header's value but the two ids, no token. */
+/**
+ * The outcome of a call or of a token request, for `http.onCall`. It contains no query, body or token, and of the
+ * headers only the two ids.
+ */
 export interface ServiceCallEvent {
-  /** The `name` of the module; absent without one. */
+  /** The `name` of the ServiceModule, if it has one. */
   module?: string;
-  /** A call of the API, or a request to the token endpoint. */
+  /** `api`: a call of the API. `token`: a request to the token endpoint. */
   kind: 'api' | 'token';
   method: string;
-  /** The path without ids: with `pathParams` the template, without them what is known of the API: `/data/v2/accounts/{}/balances`. */
+  /**
+   * The path without ids: with `pathParams` its template, such as `/data/v2/accounts/{account_id}/balances`. Without them,
+   * each segment that may be an id is `{}`: `/data/v2/accounts/{}/balances`.
+   */
   route: string;
-  /** Of the answer that it ended with; absent if it ended without one. */
+  /** The HTTP status of the last response. Absent if the call ended without a response. */
   status?: number;
-  /** 0 if nothing was sent, because there was no token, or an interceptor of the application had not settled. */
+  /** Attempts that were sent. 0 if there was no token, or if an interceptor of the application did not settle in time. */
   attempts: number;
   startedAt: Date;
-  /** How long the caller waited: for a token, a connection and retries too. */
+  /** Milliseconds that the caller waited, including the waits for a token, a connection and retries. */
   durationMs: number;
-  /** The service's own id of the call, if the answer has one. */
+  /** The correlation id of the response, if it has one. */
   correlationId?: string;
-  /** The id that was sent: of `http.requestId`, or of the call's own header. */
+  /** The correlation id that was sent: from `http.requestId`, or from the call's own header. */
   requestId?: string;
-  /** The error's code; `aborted` if its caller ended it, `host_error` if a function of the host threw. */
+  /** The error's code. `aborted`: the caller aborted the call. `host_error`: a function of the application threw. */
   error?: string;
 }
 
 export type OnCall = (event: ServiceCallEvent) => void;
 
-/** The host's listener, with the module's name in each event. */
-export function ofModule(name: string | undefined, onCall: OnCall | undefined): OnCall | undefined {
+/** Wraps the application's listener so that each event has the module's name. */
+export function withModuleName(name: string | undefined, onCall: OnCall | undefined): OnCall | undefined {
   if (name === undefined) return onCall;
   return onCall && ((event) => onCall({ module: name, ...event }));
 }
 
-/** The code for the end of a call. @param signal its caller's */
-export function codeOf(error: unknown, signal: AbortSignal | undefined): string {
+/**
+ * The `error` of a call event.
+ * @param signal the signal of the call's caller
+ */
+export function eventErrorCode(error: unknown, signal: AbortSignal | undefined): string {
   if (error instanceof ServiceError) return error.code;
   return signal?.aborted ? 'aborted' : 'host_error';
 }
 
-/** Tells the host of a call that has just ended. Whatever the listener does, the call is over. */
-export function tellCall(onCall: OnCall, ended: Omit<ServiceCallEvent, 'startedAt'>): void {
+/** Reports a call that has just ended. Errors of the listener are ignored, because the call is over. */
+export function reportCall(onCall: OnCall, ended: Omit<ServiceCallEvent, 'startedAt'>): void {
   const event = { ...ended, startedAt: new Date(Date.now() - ended.durationMs) };
-  const known = Object.entries(event).filter(([, value]) => value !== undefined);
-  void harmless(() => onCall(Object.fromEntries(known) as unknown as ServiceCallEvent));
+  const present = Object.entries(event).filter(([, value]) => value !== undefined);
+  void harmless(() => onCall(Object.fromEntries(present) as unknown as ServiceCallEvent));
 }

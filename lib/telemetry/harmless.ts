@@ -1,13 +1,13 @@
 import { isPromise } from 'node:util/types';
 
 /**
- * Calls code of the host that only watches: a logger, a listener. Its errors and rejections are dropped: a call, a rotation
- * or a token is worth more.
+ * Calls a function of the application that only observes, such as a logger or a listener. Its errors and rejections are
+ * ignored, so that they fail no call, token request or certificate rotation.
  */
 export function harmless<T>(call: () => T): T | undefined {
   try {
     const result = call();
-    // Nobody waits for it: its rejection would end the process.
+    // Nothing awaits this promise. Without a handler, its rejection would end the process.
     if (isPromise(result)) result.catch(() => undefined);
     return result;
   } catch {

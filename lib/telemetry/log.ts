@@ -5,9 +5,15 @@ import { harmless } from './harmless.js';
 type Level = keyof Log;
 type Write = (message: unknown, ...more: unknown[]) => void;
 
-/** Nest's Logger, made safe: a host's logger may throw, as pino does once its stream has ended. */
+/**
+ * Nest's Logger, but errors of the application's logger are ignored. For example, pino throws after its stream has
+ * ended.
+ */
 export class SafeLogger extends Logger implements Log {
-  /** Nest drops the promise of an asynchronous logger, so it is handled here; so are lines that Nest buffers. */
+  /**
+   * The application's logger, with each method made safe. Nest ignores the promise of an asynchronous logger, so its
+   * rejection is handled here. Lines that Nest buffers pass through here too.
+   */
   override get localInstance(): LoggerService {
     const logger = super.localInstance as Partial<Record<Level, Write>> | undefined;
     const level =
@@ -17,14 +23,14 @@ export class SafeLogger extends Logger implements Log {
     return { debug: level('debug'), log: level('log'), warn: level('warn'), error: level('error') };
   }
 
-  /** With fields for programs that read logs, where Nest's own logger writes JSON. */
+  /** Logs an error. If Nest's own logger writes JSON, the line has these fields for log processors. */
   errorWith(message: string, fields: object): void {
     this.error(writesJson(super.localInstance) ? { message, ...fields } : message);
   }
 }
 
 function writesJson(logger: unknown): boolean {
-  // A class of the host's may have `options` of its own.
+  // A logger class of the application may extend ConsoleLogger and have different `options`.
   const read = (): unknown => (logger as { options: { json?: unknown } }).options.json;
   return logger instanceof ConsoleLogger && harmless(read) === true;
 }

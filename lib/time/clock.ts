@@ -1,38 +1,52 @@
-import { clearImmediate, setImmediate } from './immediate.js';
+import * as timers from 'node:timers';
+
+/**
+ * Node's own functions, read when this file is loaded. Fake timers in an application's tests may replace the globals
+ * and those of `node:timers` later. Calls and their time limits would then hang.
+ */
+export const { setImmediate, clearImmediate } = timers;
+
+/** Waits one turn of the event loop. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
 
 export const DAY_MS = 86_400_000;
 
-/** "2030-01-31T12:00:00Z". */
+/** Formats a date like "2030-01-31T12:00:00Z". */
 export function formatDate(value: Date | string | number): string {
   return new Date(value).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-/** The time that the module uses. Tests pass their own. */
+/** The clock and timers of a client. Tests pass a fake. */
 export interface Clock {
-  /** Wall clock, milliseconds since the epoch. */
+  /** Milliseconds since the epoch, by the wall clock. */
   now(): number;
-  /** Milliseconds since some fixed moment. Not changed when the wall clock is set. */
+  /** Milliseconds since an arbitrary moment. Setting the wall clock does not change it. */
   monotonic(): number;
-  /** A timer that somebody waits for: it keeps the process running. Returns a function that cancels it. */
+  /**
+   * Sets a timer that keeps the process running, because a caller waits for it. Returns a function that cancels the
+   * timer.
+   */
   schedule(callback: () => void, delayMs: number): () => void;
-  /** The same, but it does not keep the process running. */
+  /** Sets a timer that does not keep the process running. Returns a function that cancels the timer. */
   watch(callback: () => void, delayMs: number): () => void;
 }
 
-/** A moment, by both clocks. */
+/** A moment, on both clocks. */
 export interface Moment {
   wall: number;
   monotonic: number;
 }
 
-/** The moment so many milliseconds ago. */
+/** The current moment, or the moment `agoMs` milliseconds ago. */
 export function momentOf(clock: Clock, agoMs = 0): Moment {
   return { wall: clock.now() - agoMs, monotonic: clock.monotonic() - agoMs };
 }
 
 /**
- * Milliseconds since then, by the clock that says more. The wall clock may have been set back meanwhile, and the monotonic
- * clock stands still while a virtual machine is suspended.
+ * Milliseconds since a moment, by the clock on which more time has passed. The wall clock may have been set back since
+ * then, and the monotonic clock does not run while a virtual machine is suspended.
  */
 export function elapsedMs(clock: Clock, since: Moment): number {
   return Math.max(clock.now() - since.wall, clock.monotonic() - since.monotonic);
@@ -40,7 +54,7 @@ export function elapsedMs(clock: Clock, since: Moment): number {
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** A delay that setTimeout accepts. With a longer one it would call back at once. */
+/** Limits a delay to what setTimeout accepts. With a longer delay, setTimeout would fire at once. */
 export function timerDelay(ms: number): number {
   return Math.min(Math.max(ms, 0), MAX_TIMER_MS);
 }
@@ -49,12 +63,13 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   schedule: (callback, delayMs) => {
-    let afterReading: NodeJS.Immediate | undefined;
-    // After a standstill of the process, timers would come before data that has arrived: read that first.
-    const timer = setTimeout(() => (afterReading = setImmediate(callback)), timerDelay(delayMs));
+    let immediate: NodeJS.Immediate | undefined;
+    // If the event loop was blocked, Node fires overdue timers before it reads data that has already arrived. Waiting for
+    // setImmediate() lets it read that data first, so that a response which arrived in time does not count as a time-out.
+    const timer = setTimeout(() => (immediate = setImmediate(callback)), timerDelay(delayMs));
     return () => {
       clearTimeout(timer);
-      clearImmediate(afterReading);
+      clearImmediate(immediate);
     };
   },
   watch: (callback, delayMs) => {
@@ -63,7 +78,10 @@ export const systemClock: Clock = {
   },
 };
 
-/** The same clock for work that nobody waits for, or whose callers have timers of their own. */
+/**
+ * A clock whose timers never keep the process running: for background work, and for work whose callers have timers of
+ * their own.
+ */
 export function watching(clock: Clock): Clock {
   const watch: Clock['watch'] = (callback, delayMs) => clock.watch(callback, delayMs);
   return { now: () => clock.now(), monotonic: () => clock.monotonic(), schedule: watch, watch };

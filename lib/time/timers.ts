@@ -3,8 +3,8 @@ import { type Clock } from './clock.js';
 type Signals = readonly (AbortSignal | undefined)[];
 
 /**
- * Calls one of the two, once: `onTime` after the delay, or `onAbort` with the reason of a signal that is aborted before.
- * No signal may be aborted yet. Returns a function that ends the wait.
+ * Calls `onTime` after the delay, or `onAbort` with the reason of a signal that aborts earlier. Exactly one of them is
+ * called, once. No signal may be aborted already. Returns a function that cancels the timer and removes the listeners.
  */
 function startTimer(
   clock: Clock,
@@ -30,8 +30,8 @@ function startTimer(
 }
 
 /**
- * Waits, or rejects with the reason of the signal that is aborted first. (The timers of `node:timers/promises` take one
- * signal, reject with an error of their own, and cannot use a test's clock.)
+ * Waits, or rejects with the reason of the first signal that aborts. `node:timers/promises` does not serve here: it takes
+ * only one signal, rejects with its own AbortError, and cannot use a test's clock.
  */
 export async function sleep(clock: Clock, delayMs: number, ...signals: Signals): Promise<void> {
   for (const signal of signals) signal?.throwIfAborted();
@@ -40,7 +40,7 @@ export async function sleep(clock: Clock, delayMs: number, ...signals: Signals):
   });
 }
 
-/** Settles like `work`, or rejects with the signal's reason if that is aborted first. */
+/** Settles like `work`, or rejects with the signal's reason if the signal aborts first. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
@@ -56,13 +56,16 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Pr
 interface TimeLimit {
   clock: Clock;
   timeoutMs: number;
-  /** The error at the deadline. */
+  /** Creates the error for the deadline. */
   expired: () => Error;
-  /** Rejects with the reason of the one that is aborted first. */
+  /** If one of these aborts, the promise rejects with its reason. */
   signals?: Signals;
 }
 
-/** Runs `work` with a deadline. At the deadline, or when a signal aborts, it rejects at once and aborts the work. */
+/**
+ * Runs `work` with a deadline. At the deadline, or when a signal aborts, rejects at once and aborts the signal of the
+ * work.
+ */
 export async function within<T>(limit: TimeLimit, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const { clock, timeoutMs, expired, signals = [] } = limit;
   for (const signal of signals) signal?.throwIfAborted();
@@ -73,7 +76,7 @@ export async function within<T>(limit: TimeLimit, work: (signal: AbortSignal) =>
       reject(reason);
     };
     const cancel = startTimer(clock, timeoutMs, signals, () => stop(expired()), stop);
-    // An async function, so that a synchronous throw becomes a rejection too.
+    // An async function turns a synchronous throw of `work` into a rejection.
     (async () => work(controller.signal))().finally(cancel).then(resolve, reject);
   });
 }

@@ -12,7 +12,7 @@ import {
 } from '../../exchange/certificate-refusal.js';
 import { type Exchange, type ExchangeResponse, isSuccess, outcomeOf } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
-import { codeOf, type OnCall, tellCall } from '../../telemetry/call-event.js';
+import { eventErrorCode, type OnCall, reportCall } from '../../telemetry/call-event.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { type Identity } from '../../tls/client-identity.js';
@@ -134,7 +134,7 @@ export class TokenEndpoint implements TokenSource {
       this.#refusal = undefined;
       return { ...grant, requestedWith: seen.sent };
     } catch (error) {
-      this.#tell(seen, codeOf(error, signal));
+      this.#tell(seen, eventErrorCode(error, signal));
       if (isVerdict(error) && seen.sent) this.#refusal = { of: seen.sent, at: clock.monotonic(), error };
       throw error;
     }
@@ -145,7 +145,7 @@ export class TokenEndpoint implements TokenSource {
     if (!onCall) return;
     const durationMs = clock.monotonic() - startedAt;
     const about = { kind: 'token', method: 'POST', route: place.url.pathname, attempts, durationMs } as const;
-    tellCall(onCall, { ...about, status: response?.status, error });
+    reportCall(onCall, { ...about, status: response?.status, error });
   }
 
   /** Sends the request, and once more if our certificate was refused and another one is in use by now. */

@@ -3,8 +3,7 @@ import { type RequestOptions } from 'node:https';
 import net, { isIP, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type Duplex } from 'node:stream';
 import { codedError } from '../../errors/error-codes.js';
-import { systemClock, type Clock } from '../../time/clock.js';
-import { setImmediate } from '../../time/immediate.js';
+import { type Clock, setImmediate, systemClock } from '../../time/clock.js';
 import { timeForEachAddress } from './connecting.js';
 import { hasUnreadInput } from './unread-input.js';
 

@@ -6,7 +6,7 @@ import { urlToHttpOptions } from 'node:url';
 import { codedError } from '../../errors/error-codes.js';
 import { type Secret } from '../../config/secret.js';
 import { isSuccess } from '../../exchange/exchange.types.js';
-import { setImmediate } from '../../time/immediate.js';
+import { setImmediate } from '../../time/clock.js';
 import { minVersion } from '../material/secure-contexts.js';
 import { timeForEachAddress } from './connecting.js';
 

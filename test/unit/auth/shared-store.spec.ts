@@ -15,7 +15,7 @@ import { type TokenStore } from '../../../lib/config/token-cache.options.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/exchange/io.js';
 import { momentOf, systemClock } from '../../../lib/time/clock.js';
-import { nextTurn } from '../../../lib/time/immediate.js';
+import { nextTurn } from '../../../lib/time/clock.js';
 import { sleep } from '../../../lib/time/timers.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { inSoak } from '../../helpers/in-soak.js';

@@ -11,7 +11,7 @@ import { ServiceConnectionError } from '../../../lib/errors/index.js';
 import { CallsInFlight } from '../../../lib/http/calls-in-flight.js';
 import { type RetryBudget } from '../../../lib/http/retry-policy.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
-import { nextTurn } from '../../../lib/time/immediate.js';
+import { nextTurn } from '../../../lib/time/clock.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
 import { until } from '../../helpers/until.js';
 import { errorOf, setUp } from '../http/setup.js';

@@ -19,7 +19,7 @@ import {
   RetryBudget,
 } from '../../../lib/http/retry-policy.js';
 import { type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
-import { nextTurn } from '../../../lib/time/immediate.js';
+import { nextTurn } from '../../../lib/time/clock.js';
 import { deadPort } from '../../helpers/loopback.js';
 import { BEARER, errorOf, failing, firstAnswered, setUp, type Setup } from './setup.js';
 
