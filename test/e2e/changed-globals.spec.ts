@@ -61,7 +61,7 @@ describe('a host that replaces the agent of all requests in the process', () => 
   const refused = {
     kind: 'tls',
     outcomeUnknown: false,
-    message: expect.stringMatching(/nothing was sent.*global-agent \(ERR_FOREIGN_CONNECTION\)\.$/),
+    message: expect.stringMatching(/nothing was sent.*global-agent \(ERR_FOREIGN_CONNECTION\)\./),
   };
   const ending: (() => unknown)[] = [];
   afterEach(async () => {

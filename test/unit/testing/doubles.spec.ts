@@ -454,7 +454,7 @@ describe('stubService', () => {
     expect(doubles({ banks: { lst: () => [] } })).toThrow(
       "'lst' is not a member of banks that can be doubled",
     );
-    expect(doubles({ named: { ksa: { bank: {} } } })).toThrow("There is no service called 'bank'");
+    expect(doubles({ named: { ksa: { bank: {} } } })).toThrow("'bank' is not a service that can be doubled");
     expect(doubles({ banks: { list: [] } })).toThrow('The double banks.list must be a function');
     const compiled = await Test.createTestingModule({}).compile();
     expect(() => stubService(compiled as never)).toThrow(/takes the builder .* before compile\(\)/);
