@@ -457,7 +457,7 @@ describe('stubService', () => {
     expect(doubles({ named: { ksa: { bank: {} } } })).toThrow("'bank' is not a service that can be doubled");
     expect(doubles({ banks: { list: [] } })).toThrow('The double banks.list must be a function');
     const compiled = await Test.createTestingModule({}).compile();
-    expect(() => stubService(compiled as never)).toThrow(/takes the builder .* before compile\(\)/);
+    expect(() => stubService(compiled as never)).toThrow(/needs the builder .* before compile\(\)/);
     await expect(start({ named: { kas: { banks: { list: () => [] } } } })).rejects.toThrow(
       "'kas' is not a ServiceModule that can be doubled. Known: ksa.",
     );
