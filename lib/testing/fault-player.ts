@@ -2,7 +2,7 @@ import { type ServerResponse } from 'node:http';
 import { type Socket } from 'node:net';
 import { pipeline, Readable } from 'node:stream';
 import { constants, createGzip } from 'node:zlib';
-import { pause, send, type SimulatedAnswer } from './servers/answer.js';
+import { sendAnswer, type SimulatedAnswer, waitUnlessClosed } from './servers/answer.js';
 import { type AnswerFault } from './faults.js';
 import { type RecordedRequest } from './request-log.js';
 
@@ -11,33 +11,33 @@ const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 const HTML =
   '<!DOCTYPE html>\n<html><head><title>Welcome</title></head><body><h1>It works</h1></body></html>\n';
 
-/** A request that will fail. */
+/** The request to which a fault happens. */
 interface FaultScene {
   record: RecordedRequest;
   response: ServerResponse;
-  /** The connection below TLS. */
+  /** The TCP socket below TLS. */
   raw: Socket;
-  /** The usual answer. */
+  /** Makes the answer without the fault. */
   answer: () => Promise<SimulatedAnswer>;
 }
 
-/** Plays a fault in place of the usual answer. */
+/** Injects the fault instead of sending the usual answer. */
 export async function playFault(fault: AnswerFault, scene: FaultScene): Promise<void> {
   const { record, response } = scene;
-  if (typeof fault === 'string') return playNamed(fault, scene);
+  if (typeof fault === 'string') return playNamedFault(fault, scene);
   if ('gzipBombBytes' in fault) return sendBomb(scene, fault.gzipBombBytes);
   if ('delayMs' in fault) {
-    await pause(response, fault.delayMs);
-    return send(response, record, await scene.answer());
+    await waitUnlessClosed(response, fault.delayMs);
+    return sendAnswer(response, record, await scene.answer());
   }
   if ('trickleMs' in fault) return trickle(scene, fault.trickleMs);
   if ('tokenResponse' in fault) {
-    return send(response, record, override(await scene.answer(), fault.tokenResponse));
+    return sendAnswer(response, record, overrideFields(await scene.answer(), fault.tokenResponse));
   }
-  return send(response, record, fault);
+  return sendAnswer(response, record, fault);
 }
 
-async function playNamed(fault: AnswerFault & string, scene: FaultScene): Promise<void> {
+async function playNamedFault(fault: AnswerFault & string, scene: FaultScene): Promise<void> {
   const { record, response, raw } = scene;
   switch (fault) {
     case 'reset':
@@ -54,9 +54,13 @@ async function playNamed(fault: AnswerFault & string, scene: FaultScene): Promis
     case 'hang':
       return;
     case 'html':
-      return send(response, record, { status: 200, headers: { 'content-type': 'text/html' }, body: HTML });
+      return sendAnswer(response, record, {
+        status: 200,
+        headers: { 'content-type': 'text/html' },
+        body: HTML,
+      });
     case 'empty':
-      return send(response, record, { status: 200, headers: JSON_TYPE, body: '' });
+      return sendAnswer(response, record, { status: 200, headers: JSON_TYPE, body: '' });
   }
 }
 
@@ -90,7 +94,7 @@ function sendBomb({ record, response }: FaultScene, bytes: number): void {
   pipeline(Readable.from(text()), createGzip({ level: constants.Z_BEST_SPEED }), response, () => undefined);
 }
 
-/** Fields that are set to undefined are left out of the JSON. An error answer is not changed. */
-function override(answer: SimulatedAnswer, fields: Record<string, unknown>): SimulatedAnswer {
+/** Replaces fields of a successful answer. A field that is set to undefined is left out. An error answer stays as it is. */
+function overrideFields(answer: SimulatedAnswer, fields: Record<string, unknown>): SimulatedAnswer {
   return answer.status === 200 ? { ...answer, json: { ...(answer.json as object), ...fields } } : answer;
 }

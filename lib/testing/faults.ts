@@ -3,47 +3,47 @@ import { FACES, type SimulatorFace, type RecordedRequest } from './request-log.j
 import { matchesTemplate } from './route-table.js';
 import { type TlsAlert, TLS_ALERTS } from './tls-alert.js';
 
-/** Faults that happen to a connection, before any request on it is read. */
+/** Faults of a connection, before any request on it is read. */
 export type ConnectionFault =
   /** The connection is reset before the TLS handshake. */
   | 'reset-handshake'
   /** The handshake ends with this alert (TLS 1.3; on TLS 1.2 the connection is closed). */
   | { tlsAlert: TlsAlert };
 
-/** Faults that happen to a request. Each replaces the usual answer. */
+/** Faults of a request. Each replaces the usual answer. */
 export type AnswerFault =
   /** The connection is reset without an answer. */
   | 'reset'
   /** Status 200 and headers, then a reset. */
   | 'reset-after-headers'
-  /** Half of the body, then the connection ends. */
+  /** Half of the body, then the connection is closed. */
   | 'truncate'
-  /** No answer, ever. */
+  /** No answer at all: the client has to time out. */
   | 'hang'
   /** Status 200 with an HTML page. */
   | 'html'
   /** Status 200 with an empty body. */
   | 'empty'
-  /** Status 200, gzip: a JSON string that unpacks to so many bytes. */
+  /** Status 200 with gzip: a JSON string that decompresses to this number of bytes. */
   | { gzipBombBytes: number }
-  /** This answer; `json` is serialised, `body` sent as it is. */
+  /** This answer instead of the usual one. `json` is sent as JSON, `body` unchanged. */
   | {
       status: number;
       json?: unknown;
       body?: string | undefined;
       headers?: Record<string, string> | undefined;
     }
-  /** The usual answer, so many milliseconds late. */
+  /** The usual answer after this number of milliseconds. */
   | { delayMs: number }
-  /** Status 200, then one byte of body at each interval, without end. */
+  /** Status 200, then one byte of the body at this interval in milliseconds, without end. */
   | { trickleMs: number }
-  /** The usual answer of the token endpoint with these fields replaced; `undefined` leaves one out. */
+  /** The usual answer of the token endpoint with these fields replaced. `undefined` leaves a field out. */
   | { tokenResponse: Record<string, unknown> };
 
-/** What goes wrong: with a connection, or with a request. */
+/** A fault of a connection or of a request. */
 export type SimulatorFault = ConnectionFault | AnswerFault;
 
-/** The answer faults that have a name. */
+/** The answer faults that are given as a text. */
 export const NAMED_FAULTS = [
   'reset',
   'reset-after-headers',
@@ -53,29 +53,29 @@ export const NAMED_FAULTS = [
   'empty',
 ] as const satisfies readonly AnswerFault[];
 
-/** Each of the others has one of these keys. */
+/** A fault that is given as an object has one of these keys. */
 const FAULT_KEYS = ['status', 'delayMs', 'trickleMs', 'tokenResponse', 'gzipBombBytes', 'tlsAlert'] as const;
 
-/** Which requests fail, how, and how often. A field that is left out matches everything. */
+/** Says which requests fail, how, and how often. A condition that is left out matches every request. */
 export interface FaultRule {
   face?: SimulatorFace | readonly SimulatorFace[] | undefined;
   /** Not for connection faults. */
   method?: string | undefined;
   /**
-   * A text begins with a slash, and is compared with the path without its query and without a trailing slash; in it,
-   * `{id}` stands for any text. Not for connection faults.
+   * A text must begin with a slash, and is compared with the path without query and trailing slash. `{id}` in it matches any
+   * text. Not for connection faults.
    */
   path?: string | RegExp | undefined;
   /** Not for connection faults. */
   when?: ((request: RecordedRequest) => boolean) | undefined;
-  /** How many requests (or connections) fail. Default 1. */
+  /** How many requests (or connections) fail. Default: 1. */
   times?: number | undefined;
   fault: SimulatorFault;
 }
 
-/** A fault that `simulator.fail()` began. */
+/** Returned by `simulator.fail()`. */
 export interface FaultHandle {
-  /** How many requests (or connections) have failed with it. */
+  /** How many requests (or connections) have failed so far. */
   readonly hits: number;
   /** Ends the fault. */
   stop(): void;
@@ -86,13 +86,13 @@ interface ActiveRule {
   hits: number;
 }
 
-/** The active faults. The first one that matches is used. */
+/** The active faults. The first that matches is used. */
 export class FaultBook {
   readonly #rules = new Set<ActiveRule>();
 
-  /** @throws TypeError for a rule that could never make anything fail */
+  /** @throws TypeError for a rule that can never match */
   add(rule: FaultRule): FaultHandle {
-    const mistake = mistakeIn(rule);
+    const mistake = explainMistake(rule);
     if (mistake !== undefined) throw new TypeError(`simulator.fail(): ${mistake}`);
     const active: ActiveRule = { rule, hits: 0 };
     this.#rules.add(active);
@@ -108,14 +108,14 @@ export class FaultBook {
     this.#rules.clear();
   }
 
-  /** The fault for a request, counted as a hit. */
-  forRequest(request: RecordedRequest): AnswerFault | undefined {
+  /** Returns the fault for a request, and counts a hit. */
+  takeForRequest(request: RecordedRequest): AnswerFault | undefined {
     const match = this.#take((rule) => !isConnectionFault(rule.fault) && matchesRequest(rule, request));
     return match as AnswerFault | undefined;
   }
 
-  /** The fault for a new connection, counted as a hit. */
-  forConnection(face: SimulatorFace, stage: 'accepted' | 'handshaken'): ConnectionFault | undefined {
+  /** Returns the fault for a new connection, and counts a hit. */
+  takeForConnection(face: SimulatorFace, stage: 'accepted' | 'handshaken'): ConnectionFault | undefined {
     const fits = (fault: SimulatorFault) =>
       isConnectionFault(fault) && (fault === 'reset-handshake') === (stage === 'accepted');
     const match = this.#take((rule) => fits(rule.fault) && matchesServer(rule, face));
@@ -133,11 +133,11 @@ export class FaultBook {
   }
 }
 
-function mistakeIn({ face = [], path, fault }: FaultRule): string | undefined {
+function explainMistake({ face = [], path, fault }: FaultRule): string | undefined {
   const unknown = [face].flat().find((each) => !FACES.includes(each));
-  if (unknown !== undefined) return `there is no face '${unknown}'. The faces are ${FACES.join(', ')}.`;
+  if (unknown !== undefined) return `face must be one of ${FACES.join(', ')}, not '${unknown}'.`;
   if (typeof path === 'string' && !/^\/[^?#]*$/.test(path)) {
-    return `the path '${path}' matches no request. A path begins with a slash, and has no query: '/banks/v1'.`;
+    return `the path '${path}' matches no request. A path must begin with a slash and have no query, for example '/banks/v1'.`;
   }
   try {
     if (typeof path === 'string') matchesTemplate(path, '/');
@@ -147,7 +147,7 @@ function mistakeIn({ face = [], path, fault }: FaultRule): string | undefined {
   if (isKnown(fault)) return undefined;
   const names = [...NAMED_FAULTS, 'reset-handshake'].join(', ');
   const alerts = Object.keys(TLS_ALERTS).join(', ');
-  return `there is no fault ${inspect(fault)}. A fault is ${names}, or an object with ${FAULT_KEYS.join(', ')} (${alerts}).`;
+  return `${inspect(fault)} is not a fault. A fault is ${names}, or an object with ${FAULT_KEYS.join(', ')} (${alerts}).`;
 }
 
 function isKnown(fault: SimulatorFault): boolean {

@@ -4,15 +4,15 @@ import { isJsonObject } from '../exchange/decode.js';
 import { type SimulatedRequest, type SimulatorAnswer, type SimulatorRoutes } from './answer-book.js';
 import { failure } from './servers/answer.js';
 
-/** How much data the routes of the known API have. */
+/** Options of {@link knownApiRoutes}. */
 export interface KnownApiOptions {
-  /** The number of transactions of each account. Default 120: three pages of 50. */
+  /** The number of transactions of each account. Default: 120, which are three pages of 50. */
   transactions?: number | undefined;
-  /** How often the transactions of an account are answered with PENDING before they are there. Default 1. */
+  /** How many reads of an account's transactions are answered with PENDING before the data is ready. Default: 1. */
   pendingReads?: number | undefined;
 }
 
-/** The transactions of an account: how often they are still PENDING, and the answer to the first read afterwards. */
+/** The state of collecting one account's transactions: the number of PENDING answers left, and the final answer. */
 interface Collection {
   results_id: string;
   pendingReads: number;
@@ -20,14 +20,15 @@ interface Collection {
 }
 
 /**
- * Routes of the API as it was seen in the field, for `simulator.answer()` and the command's `--routes`: a customer by
- * `app_user_id`, entities, accounts, balances, transactions and payment intents. Every customer of the simulator has one
- * entity with two accounts. Each call of this function begins without payment intents and collected transactions.
+ * Further routes of the API, as they were observed at the service, for `simulator.answer()` and the command's `--routes`: a
+ * customer by `app_user_id`, entities, accounts, balances, transactions and payment intents. Every customer of the simulator
+ * has one entity with two accounts. Each call of this function starts without payment intents and collected transactions.
  *
- * - Pages are counted from 0, by `page` and `size` (50) or `page_number` and `page_size`. `page.total_pages` is their number.
- * - The first read of an account's transactions is answered with 200, PENDING and a `results_id`, by which
- *   `GET /data/v2/results/{results_id}` brings them.
- * - `POST /payments/v1/intents` needs the header `idempotency-key`. A key that comes again gets the same intent.
+ * - Pages are numbered from 0. Parameters: `page` and `size` (default 50), or `page_number` and `page_size`. The answer has
+ *   their number in `page.total_pages`.
+ * - The first read of an account's transactions is answered with 200, PENDING and a `results_id`. The client then fetches
+ *   the transactions with `GET /data/v2/results/{results_id}`.
+ * - `POST /payments/v1/intents` requires the header `idempotency-key`. A repeated key returns the first intent.
  *
  * @example simulator.answer(knownApiRoutes({ transactions: 1_000 }));
  */
@@ -45,7 +46,7 @@ export function knownApiRoutes(options: KnownApiOptions = {}): SimulatorRoutes {
 
   return {
     'GET /customers/v1/app-user-id/{app_user_id}': ({ customers, pathParams }) =>
-      found(customers.find(({ app_user_id }) => app_user_id === pathParams.app_user_id)),
+      answerIfFound(customers.find(({ app_user_id }) => app_user_id === pathParams.app_user_id)),
     'GET /customers/v1/{customer_id}/entities': (request) => {
       const customer = request.customers.find(
         ({ customer_id }) => customer_id === request.pathParams.customer_id,
@@ -53,14 +54,16 @@ export function knownApiRoutes(options: KnownApiOptions = {}): SimulatorRoutes {
       return customer ? paged([entityOf(customer)], request, (data) => ({ data })) : notFound();
     },
     'GET /data/v2/accounts': (request) =>
-      ofEntity(request, (accounts) => paged(accounts, request, (page) => ({ data: { accounts: page } }))),
+      answerForEntity(request, (accounts) =>
+        paged(accounts, request, (page) => ({ data: { accounts: page } })),
+      ),
     'GET /data/v2/accounts/{account_id}/balances': (request) =>
-      ofAccount(request, ({ account_id, currency }) => {
+      answerForAccount(request, ({ account_id, currency }) => {
         const balances = [{ account_id, amount: 1250.75, currency }];
         return paged(balances, request, (page) => ({ data: { balances: page } }));
       }),
     'GET /data/v2/accounts/{account_id}/transactions': (request) =>
-      ofAccount(request, ({ account_id, currency }) => {
+      answerForAccount(request, ({ account_id, currency }) => {
         const all = Array.from({ length: transactions }, (_, index) => ({
           transaction_id: `transaction-${index + 1}-${account_id}`,
           account_id,
@@ -93,7 +96,9 @@ export function knownApiRoutes(options: KnownApiOptions = {}): SimulatorRoutes {
     'GET /payments/v1/intents': (request) =>
       paged([...intents.values()], request, (page) => ({ content: page.map(({ json }) => json) })),
     'GET /payments/v1/intents/{payment_intent_id}': ({ pathParams: { payment_intent_id } }) =>
-      found([...intents.values()].find(({ json }) => json.payment_intent_id === payment_intent_id)?.json),
+      answerIfFound(
+        [...intents.values()].find(({ json }) => json.payment_intent_id === payment_intent_id)?.json,
+      ),
   };
 }
 
@@ -108,8 +113,8 @@ const entityOf = ({ customer_id }: { customer_id: string }) => ({
 const accountsOf = (entity_id: string) =>
   ['current', 'savings'].map((type) => ({ account_id: `${type}-${entity_id}`, type, currency: 'AED' }));
 
-/** Answers for the accounts of the entity in the query. */
-function ofEntity(
+/** Answers with the accounts of the entity in the query, or 404. */
+function answerForEntity(
   { params: { entity_id }, customers }: SimulatedRequest,
   answer: (accounts: Account[]) => SimulatorAnswer,
 ): SimulatorAnswer {
@@ -118,18 +123,22 @@ function ofEntity(
   return isKnown ? answer(accountsOf(entity_id)) : notFound();
 }
 
-/** Answers for the account in the path, if it belongs to the entity in the query. */
-function ofAccount(
+/** Answers with the account in the path if it belongs to the entity in the query, or 404. */
+function answerForAccount(
   request: SimulatedRequest,
   answer: (account: Account) => SimulatorAnswer,
 ): SimulatorAnswer {
-  return ofEntity(request, (accounts) => {
+  return answerForEntity(request, (accounts) => {
     const account = accounts.find(({ account_id }) => account_id === request.pathParams.account_id);
     return account ? answer(account) : notFound();
   });
 }
 
-/** @param place where this path has the list in its body */
+/**
+ * Answers with one page of a list.
+ *
+ * @param place puts the page where the body of this path has it
+ */
 function paged<T>(
   list: readonly T[],
   { params }: SimulatedRequest,
@@ -143,6 +152,6 @@ function paged<T>(
   return { json: { status: 'OK', ...place(list.slice(number * size, (number + 1) * size)), page } };
 }
 
-const found = (json: unknown): SimulatorAnswer => (json === undefined ? notFound() : { json });
+const answerIfFound = (json: unknown): SimulatorAnswer => (json === undefined ? notFound() : { json });
 const notFound = () => failure(404, 'NOT_FOUND', 'There is nothing with this id');
 const invalid = (message: string) => failure(400, 'INVALID_PARAMETERS', message);

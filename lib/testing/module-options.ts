@@ -7,29 +7,32 @@ import { type ServiceUrls } from '../config/urls.options.js';
 import { variablePrefix } from '../config/module-name.js';
 import { type IssuedCertificate } from './certificate-authority.js';
 
-/** The mode of the options or variables. */
+/** The mode for which the simulator makes options or variables. */
 export interface SimulatorModeOptions {
-  /** Default `production`. */
+  /** Default: `production`. */
   environment?: ServiceEnvironment | undefined;
   /** Default: `mtls` in production, `app-token` in sandbox. */
   authentication?: ServiceAuthentication | undefined;
   /**
-   * Whether there are OAuth credentials in the other modes too, for customer tokens. Default: with `oauth` only; in
+   * Includes OAuth credentials in every mode, for customer tokens. Default: in `moduleOptions()` with `oauth` only, in
    * `env()` always.
    */
   oauth?: boolean | undefined;
-  /** Whether there is a client certificate in the other modes too. Default: with `mtls` only; in `env()` always. */
+  /** Includes a client certificate in every mode. Default: in `moduleOptions()` with `mtls` only, in `env()` always. */
   clientCertificate?: boolean | undefined;
-  /** Another client certificate than `simulator.application`, for example of `issueCertificate()`. */
+  /** The client certificate to use. Default: `simulator.application`. For others see `issueCertificate()`. */
   certificate?: IssuedCertificate | undefined;
-  /** `oauth.mtls`: the certificate is offered to the token endpoint too. Default: left out. */
+  /** Sets `oauth.mtls`: the client certificate is offered to the token endpoint too. Default: not set. */
   oauthMtls?: boolean | undefined;
-  /** False leaves {oauth_base_url} out, so that production bearer calls go to {base_url}. Default true; in `env()` false. */
+  /**
+   * False leaves {oauth_base_url} out, so that OAuth calls in production go to {base_url}. Default: true in
+   * `moduleOptions()`, false in `env()`.
+   */
   oauthBaseUrl?: boolean | undefined;
 }
 
-/** What the options are made from. */
-interface Credentials {
+/** The parts of a simulator that its options contain. */
+interface SimulatorCredentials {
   urls: Required<ServiceUrls>;
   application: IssuedCertificate;
   appToken: string;
@@ -40,13 +43,13 @@ interface Credentials {
   chain: string;
 }
 
-/** The names of headers that the service's brand may give. */
+/** Header names that may contain the service's brand. */
 interface HeaderNames {
   appTokenHeader: string;
   webhookHeader: string;
 }
 
-/** ServiceModuleOptions with every secret as text. */
+/** ServiceModuleOptions in which every secret is a text. */
 export interface SimulatorModuleOptions extends ServiceModuleOptions {
   environment: ServiceEnvironment;
   authentication: ServiceAuthentication;
@@ -62,9 +65,9 @@ export const DEFAULT_HEADERS: HeaderNames = {
   webhookHeader: 'service-signature',
 };
 
-/** The options of `ServiceModule.forRoot()` for the mode. */
-export function moduleOptionsFor(
-  simulator: Credentials,
+/** Makes the options of `ServiceModule.forRoot()` for a mode. */
+export function makeModuleOptions(
+  simulator: SimulatorCredentials,
   { appTokenHeader, webhookHeader }: HeaderNames,
   mode: SimulatorModeOptions,
 ): SimulatorModuleOptions {
@@ -94,10 +97,10 @@ export function moduleOptionsFor(
 }
 
 /**
- * The same as environment variables. Not by the table of options: with it, the command would load class-validator. PEMs
- * have `\n`-escaped newlines, so that each fits a line of a .env file.
+ * Turns the options into environment variables. PEMs get `\n`-escaped newlines, so that each fits on a line of a .env file.
+ * The names are listed here, because the table of options in config/ would make the command load class-validator.
  */
-export function environmentFor(options: SimulatorModuleOptions, name?: string): Record<string, string> {
+export function makeVariables(options: SimulatorModuleOptions, name?: string): Record<string, string> {
   const prefix = variablePrefix(name);
   const { urls, oauth, tls, webhook } = options;
   const variables: Record<string, string | undefined> = {

@@ -4,43 +4,43 @@ import { type ServiceEnvironment } from '../config/options.js';
 export const FACES = ['base', 'oauth-base', 'sandbox', 'sandbox-mtls', 'token'] as const;
 
 /**
- * The server that a request arrived at: {base_url}, {oauth_base_url}, {sandbox_url}, {sandbox_mtls_url}, or one of the
- * two token endpoints ({auth_url}, {sandbox_auth_url}: see the request's `environment`).
+ * The server at which a request arrived: {base_url}, {oauth_base_url}, {sandbox_url}, {sandbox_mtls_url}, or one of the two
+ * token endpoints ({auth_url} and {sandbox_auth_url}; the request's `environment` says which).
  */
 export type SimulatorFace = (typeof FACES)[number];
 
-/** One request. Requests on refused connections are not read, so they are not recorded. */
+/** A request that arrived. Requests on connections that were refused are never read, so they are not recorded. */
 export interface RecordedRequest {
   readonly face: SimulatorFace;
   readonly environment: ServiceEnvironment;
   readonly method: string;
-  /** As on the wire, with query. */
+  /** As it was sent, with query. */
   readonly path: string;
-  /** Names are in lower case. Several values of one name are joined as node:http joins them. */
+  /** Names are in lower case. Repeated headers are joined as node:http does it. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Names and values alternate, as on the wire. */
+  /** Names and values alternate, as they were sent. */
   readonly rawHeaders: readonly string[];
   readonly body: string;
-  /** The body, parsed, if its content type is JSON and it parses. */
+  /** The parsed body. Absent unless the content type is JSON and the body is valid. */
   readonly json?: unknown;
   /** The fields of a form-encoded body. */
   readonly form?: Readonly<Record<string, string>>;
-  /** The client certificate's subject on one line: `CN=billing, O=Example`. Absent: none was offered. */
+  /** The subject of the client certificate on one line: `CN=billing, O=Example`. Absent if none was offered. */
   readonly certificateSubject?: string;
   readonly certificateFingerprint256?: string;
   /** Milliseconds since the epoch. */
   readonly receivedAt: number;
-  /** The number of the connection on its server. Requests with the same number shared a connection. */
+  /** The number of the connection at its server. Requests with the same number arrived on the same connection. */
   readonly connection: number;
-  /** The HTTP status of the answer; absent while there is none. */
+  /** The HTTP status of the answer. Absent until there is one. */
   status?: number;
-  /** What a function of the test threw, if the answer is `SIMULATOR_FAULT` for that. */
+  /** The message of the error that a function of the test threw. The answer is then a 500 with `SIMULATOR_FAULT`. */
   error?: string;
 }
 
-/** The requests in order of arrival, and the callers that wait for one. */
+/** The requests in the order of their arrival. Callers can wait for one. */
 export class RequestLog {
-  /** Grows as requests arrive. */
+  /** The same array all the time: it grows as requests arrive. */
   readonly entries: RecordedRequest[] = [];
   readonly #arrivals = new EventEmitter().setMaxListeners(0);
   readonly #limit: number;
@@ -51,7 +51,7 @@ export class RequestLog {
 
   add(request: RecordedRequest): void {
     this.entries.push(request);
-    // Half of them at once: removing one at each request would move the whole array each time.
+    // Removes half of them at once, because removing the first element copies the whole array.
     if (this.entries.length > this.#limit) this.entries.splice(0, Math.ceil(this.#limit / 2));
     this.#arrivals.emit('request', request);
   }
@@ -80,20 +80,20 @@ export class RequestLog {
           fail(error as Error);
         }
       };
-      const timer = setTimeout(() => fail(new Error(this.#explain(timeoutMs))), timeoutMs);
+      const timer = setTimeout(() => fail(new Error(this.#describeTimeout(timeoutMs))), timeoutMs);
       this.#arrivals.on('request', look).on('end', fail);
     });
   }
 
-  /** Rejects all who wait. */
+  /** Rejects all callers that wait for a request. */
   close(): void {
     this.#arrivals.emit('end', new Error('The simulator was stopped'));
   }
 
-  #explain(timeoutMs: number): string {
+  #describeTimeout(timeoutMs: number): string {
     const seen = this.entries
       .slice(-10)
       .map((request) => `${request.face} ${request.method} ${request.path}`);
-    return `No such request within ${timeoutMs} ms. The last ones: ${seen.join(', ') || 'none'}`;
+    return `No matching request arrived within ${timeoutMs} ms. The last requests: ${seen.join(', ') || 'none'}`;
   }
 }

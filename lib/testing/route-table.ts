@@ -7,69 +7,72 @@ interface Route<Value> {
   segments: Segment[];
 }
 
-/** A literal, or the names in it and what has to stand there. */
+/** A literal text, or a pattern with the names of its parameters. */
 type Segment = string | { names: string[]; pattern: RegExp };
 
-/** The query of a request by its names; a list for a name that is repeated. */
+/** The query parameters of a request. One that occurs several times is a list. */
 export type RequestQuery = Readonly<Record<string, string | string[]>>;
 
-/** What was found at a path. */
+/** The route that matches a path. */
 export interface FoundRoute<Value> {
   /** For example `GET /accounts/{id}`. */
   route: string;
   value: Value;
-  /** By the names in the path, decoded. */
+  /** The path parameters, decoded. */
   pathParams: Record<string, string>;
 }
 
-/** Values by method and path. A literal segment comes before a name; of two that are alike, the last one counts. */
+/**
+ * Finds values by method and path. A route with a literal segment takes precedence over one with a parameter. If the same
+ * route was added twice, the later one is used.
+ */
 export class RouteTable<Value> {
   readonly #routes: Route<Value>[] = [];
 
   /**
-   * @param path `{id}` stands for any text in a segment
-   * @throws TypeError for a method or path that no call can have
+   * @param path `{id}` in it matches any text within a segment
+   * @throws TypeError for an invalid method or path
    */
   add(method: string, path: string, value: Value): void {
     const upper = method.toUpperCase();
-    if (!METHODS.includes(upper)) throw new TypeError(`there is no method '${method}'.`);
-    this.#routes.unshift({ method: upper, path, value, segments: segmentsOf(path) });
+    if (!METHODS.includes(upper)) throw new TypeError(`'${method}' is not an HTTP method.`);
+    this.#routes.unshift({ method: upper, path, value, segments: parseTemplate(path) });
     this.#routes.sort((one, other) => rankOf(one).localeCompare(rankOf(other)));
   }
 
-  /** @param path as on the wire, without query */
+  /** @param path the path as it was sent, without query */
   find(method: string, path: string): FoundRoute<Value> | undefined {
     for (const route of this.#routes) {
-      const pathParams = route.method === method ? match(route.segments, path) : undefined;
+      const pathParams = route.method === method ? matchSegments(route.segments, path) : undefined;
       if (pathParams) return { route: `${method} ${route.path}`, value: route.value, pathParams };
     }
     return undefined;
   }
 
-  /** All routes, for example `GET /accounts/{id}`. */
+  /** The names of all routes, for example `GET /accounts/{id}`. */
   get known(): string[] {
     return this.#routes.map(({ method, path }) => `${method} ${path}`);
   }
 
   /** The methods that have a value at this path. */
   methodsAt(path: string): string[] {
-    const there = this.#routes.filter(({ segments }) => match(segments, path));
-    return [...new Set(there.map(({ method }) => method))].sort();
+    const matching = this.#routes.filter(({ segments }) => matchSegments(segments, path));
+    return [...new Set(matching.map(({ method }) => method))].sort();
   }
 }
 
-/** Whether a path, as on the wire and without query, is of the template; a slash at the end of either is ignored. */
+/** Whether a path (as it was sent, without query) matches the template. Trailing slashes are ignored. */
 export function matchesTemplate(template: string, path: string): boolean {
-  return match(segmentsOf(template), path) !== undefined;
+  return matchSegments(parseTemplate(template), path) !== undefined;
 }
 
-function segmentsOf(template: string): Segment[] {
+function parseTemplate(template: string): Segment[] {
   const segments = withoutLastSlash(template).split('/');
   const isPath =
     segments.shift() === '' && segments.every((each) => /^(?!:)([^?#*{}]|\{[A-Za-z_][\w-]*\})*$/.test(each));
   if (!isPath) {
     throw new TypeError(
-      `a path is as '/accounts/v1/{id}', where {id} stands for any text, without query, and not '${template}'.`,
+      `a path must look like '/accounts/v1/{id}', where {id} matches any text, and have no query. It is '${template}'.`,
     );
   }
   return segments.map((segment) => {
@@ -79,12 +82,12 @@ function segmentsOf(template: string): Segment[] {
   });
 }
 
-function match(segments: Segment[], path: string): Record<string, string> | undefined {
+function matchSegments(segments: Segment[], path: string): Record<string, string> | undefined {
   const actual = withoutLastSlash(path).split('/').slice(1);
   if (actual.length !== segments.length) return undefined;
   const found: [string, string][] = [];
   for (const [index, segment] of segments.entries()) {
-    const text = decode(actual[index]);
+    const text = decodeSegment(actual[index]);
     if (text === undefined || (typeof segment === 'string' && text !== segment)) return undefined;
     if (typeof segment === 'string') continue;
     const values = segment.pattern.exec(text)?.slice(1);
@@ -94,7 +97,6 @@ function match(segments: Segment[], path: string): Record<string, string> | unde
   return Object.fromEntries(found);
 }
 
-/** The query of a request; a list for a name that is repeated. */
 export function readQuery(query: string): RequestQuery {
   const parsed = new URLSearchParams(query);
   const entries = [...new Set(parsed.keys())].map((name) => {
@@ -104,7 +106,7 @@ export function readQuery(query: string): RequestQuery {
   return Object.fromEntries(entries) as RequestQuery;
 }
 
-/** Names sort after literals, from the left. */
+/** Sorts literal segments before parameters, from left to right. */
 function rankOf({ segments }: Route<unknown>): string {
   return segments.map((segment) => (typeof segment === 'string' ? '0' : '1')).join('');
 }
@@ -113,7 +115,8 @@ function withoutLastSlash(path: string): string {
   return path.replace(/(?<=.)\/$/, '');
 }
 
-function decode(segment: string): string | undefined {
+/** Returns undefined for an invalid percent encoding. */
+function decodeSegment(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment);
   } catch {

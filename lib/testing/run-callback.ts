@@ -1,6 +1,9 @@
 import { inspect } from 'node:util';
 
-/** Runs a function of the test's in an event, where nobody could catch what it throws: that becomes a warning of the process. */
+/**
+ * Runs a callback of the test inside an event handler. Nobody could catch an error there, and it would end the process, so
+ * it becomes a warning of the process.
+ */
 export function runCallback<Result>(name: string, callback: () => Result): Result | undefined {
   try {
     return callback();

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { isUint8Array } from 'node:util/types';
 
-/** The service waits so long for the answer, in milliseconds. */
+/** How long the service waits for the answer to a webhook. */
 const TIMEOUT_MS = 10_000;
 
 interface Signing {
@@ -10,7 +10,7 @@ interface Signing {
   headers: Record<string, string>;
 }
 
-/** Signs with node:crypto rather than with verifyWebhook(), so that a mistake there shows in a test. */
+/** Signs with node:crypto and not with the code of verifyWebhook(), so that tests find a mistake in that code. */
 export async function sendWebhook(url: string, body: unknown, signing: Signing): Promise<Response> {
   const content = typeof body === 'string' || isUint8Array(body) ? body : JSON.stringify(body);
   const digest = createHmac('sha512', signing.webhookSecret).update(content).digest('hex');
@@ -21,7 +21,7 @@ export async function sendWebhook(url: string, body: unknown, signing: Signing):
     signal: AbortSignal.timeout(TIMEOUT_MS),
     headers: {
       'content-type': 'application/json',
-      // An idle connection would hold up an application that is closed at the end of a test.
+      // A keep-alive connection would delay app.close() at the end of a test.
       connection: 'close',
       [signing.webhookHeader]: `sha512=${digest}`,
       ...signing.headers,

@@ -8,17 +8,17 @@ import { serverNamesOf } from './server-names.js';
 import { type CertificateRefusal, type SimulatorOptions } from './simulator.options.js';
 import { TokenIssuer } from './token-issuer.js';
 
-/** What the servers answer from, and what they record: the application, its customers and its tokens. */
+/** The state that the six servers share: the application, its customers and tokens, faults, and recorded requests. */
 export class SimulatedService {
-  /** Of the server certificate. The first is the host of all addresses. */
+  /** The names in the server certificate. The first is the host in all addresses. */
   readonly serverNames: readonly string[];
   readonly issuer: TokenIssuer;
-  /** How many requests, and refusals, are kept. */
+  /** How many requests are kept, and how many refusals. */
   readonly maxRequests: number;
   readonly log: RequestLog;
   readonly faults = new FaultBook();
   readonly answers = new AnswerBook();
-  /** SHA-256 fingerprints of client certificates. */
+  /** The SHA-256 fingerprints of revoked client certificates. */
   readonly revoked = new Set<string>();
   readonly refusals: CertificateRefusal[] = [];
   readonly customers: SimulatedCustomer[] = [];
@@ -33,11 +33,11 @@ export class SimulatedService {
   readonly webhookSecret: string;
   readonly webhookHeader: string;
   readonly oauthEnabled: boolean;
-  /** Seconds, of the tokens issued from now on. */
+  /** The lifetime in seconds of tokens that are issued from now on. */
   tokenLifetime: number;
   clientSecret: string;
 
-  /** @param chain the issuers of client certificates, PEM: the service's public chain */
+  /** @param chain the certificates (PEM) by which client certificates are verified: the service's public chain */
   constructor(
     readonly options: SimulatorOptions,
     readonly chain: string,
@@ -63,7 +63,7 @@ export class SimulatedService {
   }
 }
 
-/** Ends in characters that arrive changed if a client does not form-encode them. */
+/** The last characters arrive changed if a client does not form-encode the secret. */
 function makeSecret(): string {
   return `${randomBytes(24).toString('base64url')}+/=&%`;
 }

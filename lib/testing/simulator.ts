@@ -2,8 +2,8 @@ import { type SimulatedCustomer, type SimulatorAnswerer, type SimulatorRoutes } 
 import { CertificateAuthority, type IssuedCertificate } from './certificate-authority.js';
 import { type FaultHandle, type FaultRule } from './faults.js';
 import {
-  environmentFor,
-  moduleOptionsFor,
+  makeModuleOptions,
+  makeVariables,
   type SimulatorModeOptions,
   type SimulatorModuleOptions,
 } from './module-options.js';
@@ -23,7 +23,7 @@ import {
 import { sendWebhook } from './send-webhook.js';
 import { type TokenSubject } from './token-issuer.js';
 
-/** The certificates of the start. */
+/** The certificates that a simulator starts with. */
 interface SimulatorCertificates {
   authority: CertificateAuthority;
   application: IssuedCertificate;
@@ -32,7 +32,7 @@ interface SimulatorCertificates {
 
 /**
  * Simulates the service on loopback, over real TLS: its API addresses, its token endpoints and its refusals
- * (docs/service.md#calls). Each simulator makes its own certificates.
+ * (docs/service.md#calls). Each simulator creates its own certificates.
  *
  * Needs the optional peer `npm i -D @peculiar/x509`.
  *
@@ -46,21 +46,21 @@ interface SimulatorCertificates {
  * await simulator.stop();
  */
 export class ServiceSimulator {
-  /** The application's certificate and private key, as in the archive of the developer portal. */
+  /** The application's certificate and private key, as the developer portal issues them. */
   readonly application: IssuedCertificate;
-  /** The six addresses: `https://127.0.0.1:<port>`, with the first of `serverNames` if given, and `basePath` if set. */
+  /** The six addresses: `https://127.0.0.1:<port>`. The options `host`, `serverNames` and `basePath` change them. */
   readonly urls: Record<SimulatorAddress, string>;
-  /** The service's public chain, PEM: what `tls.chain` takes. */
+  /** The service's public chain, as PEM, for the option `tls.chain`. */
   readonly chain: string;
   readonly clientId: string;
   readonly appToken: string;
-  /** Signs the webhooks of {@link sendWebhook}. */
+  /** The secret with which {@link sendWebhook} signs. */
   readonly webhookSecret: string;
-  /** Customers created through POST /customers/v1, in order. */
+  /** The customers created through POST /customers/v1, in the order of their creation. */
   readonly customers: readonly SimulatedCustomer[];
-  /** All requests since the start or the last `clearRequests()`, in order of arrival. The list grows as they arrive. */
+  /** All requests since the start or the last `clearRequests()`, in the order of their arrival. The array grows. */
   readonly requests: readonly RecordedRequest[];
-  /** Connections that were ended because of their client certificate, in order. */
+  /** The connections that were ended because of their client certificate, in order. */
   readonly refusals: readonly CertificateRefusal[];
 
   readonly #service: SimulatedService;
@@ -85,38 +85,38 @@ export class ServiceSimulator {
   }
 
   /**
-   * Makes the certificates and starts all servers, on 127.0.0.1 unless `host` says another address.
+   * Creates the certificates and starts all servers, on 127.0.0.1 by default.
    *
-   * @throws Error if an optional peer is not installed, or a given port or address cannot be had
+   * @throws Error if the optional peer is not installed, or a given port or address is not available
    */
   static async start(options: SimulatorOptions = {}): Promise<ServiceSimulator> {
     return ServiceSimulator.startWith(options, await CertificateAuthority.create('Simulated Service'));
   }
 
   /**
-   * As `start()`, with certificates that were made before.
+   * Like `start()`, with certificates that exist already.
    *
    * @internal
    */
   static async startWith(
     options: SimulatorOptions,
     authority: CertificateAuthority,
-    kept: Partial<Pick<SimulatorCertificates, 'application' | 'server'>> = {},
+    existing: Partial<Pick<SimulatorCertificates, 'application' | 'server'>> = {},
   ): Promise<ServiceSimulator> {
     const service = new SimulatedService(options, authority.chain);
     const { applicationLifetime: seconds } = options.certificates ?? {};
     const notAfter = seconds === undefined ? undefined : new Date(Date.now() + seconds * 1000);
     const [application, server] = await Promise.all([
-      kept.application ??
+      existing.application ??
         authority.issue({ client: true }, { organization: 'Simulated Application', notAfter }),
-      kept.server ?? authority.issue({ server: service.serverNames }, { commonName: 'localhost' }),
+      existing.server ?? authority.issue({ server: service.serverNames }, { commonName: 'localhost' }),
     ]);
-    const servers = await ServerGroup.start(service, identityOf(server, authority));
+    const servers = await ServerGroup.start(service, withIntermediate(server, authority));
     return new ServiceSimulator(service, { authority, application, server }, servers);
   }
 
   /**
-   * What `startWith()` takes.
+   * The certificates of a simulator, for `startWith()`.
    *
    * @internal
    */
@@ -124,7 +124,7 @@ export class ServiceSimulator {
     return simulator.#made;
   }
 
-  /** Seconds that tokens issued from now on live. May be changed at any time. */
+  /** The lifetime in seconds of tokens that are issued from now on. It can be changed at any time. */
   get tokenLifetime(): number {
     return this.#service.tokenLifetime;
   }
@@ -133,12 +133,12 @@ export class ServiceSimulator {
     this.#service.tokenLifetime = seconds;
   }
 
-  /** The current one. */
+  /** The current client secret: see {@link rotateClientSecret}. */
   get clientSecret(): string {
     return this.#service.clientSecret;
   }
 
-  /** The requests to a token endpoint. */
+  /** The requests to the token endpoints. */
   get tokenRequests(): RecordedRequest[] {
     return this.requests.filter((request) => request.face === 'token');
   }
@@ -148,12 +148,12 @@ export class ServiceSimulator {
     return this.requests.filter((request) => request.face !== 'token');
   }
 
-  /** TLS handshakes by server, since the start; `token` counts both environments. */
+  /** The number of TLS handshakes of each server since the start. `token` counts both environments. */
   get handshakes(): Record<SimulatorFace, HandshakeCount> {
     return this.#servers.handshakes;
   }
 
-  /** Connections open now, over all servers. */
+  /** The number of connections that are open now, at all servers. */
   get openConnections(): number {
     return this.#servers.openConnections;
   }
@@ -164,9 +164,11 @@ export class ServiceSimulator {
   }
 
   /**
-   * Resolves to the first request that matches, past or future. It may not have been answered yet.
+   * Resolves to the first request that matches: one that has arrived already, or else a later one. The request may not have
+   * been answered yet.
    *
-   * @throws Error after `timeoutMs` (5,000), when the simulator is stopped, and what the predicate throws
+   * @param timeoutMs milliseconds to wait. Default: 5,000
+   * @throws Error if no request matches in time, the simulator is stopped, or the predicate throws
    */
   waitForRequest(
     predicate: (request: RecordedRequest) => boolean,
@@ -176,9 +178,10 @@ export class ServiceSimulator {
   }
 
   /**
-   * Makes the next matching request (or connection) fail. Of several active faults, the first that matches is used.
+   * Makes the next matching request (or connection) fail. If several active faults match, the one that was added first is
+   * used.
    *
-   * @throws TypeError for a fault, face or path that there is not
+   * @throws TypeError for an invalid fault, face or path
    * @example
    * simulator.fail({ face: 'token', fault: { status: 503 } });
    * simulator.fail({ path: '/banks/v1', times: 2, fault: 'reset' });
@@ -194,22 +197,23 @@ export class ServiceSimulator {
   }
 
   /**
-   * Answers calls of another path of the service, after their credentials were checked. Of several answers at a path, one
-   * with a literal segment comes before one with a name, and the last counts. HEAD gets the answer of GET, without the
-   * body, if it has none of its own.
+   * Adds an answer for a further path of the service. The simulator checks the credentials of a call before it answers.
    *
-   * @param path `{id}` stands for any text in a segment, decoded
-   * @throws TypeError for a method, path or status that no call can have, and for an answer with other keys, or with `json`
-   * and `body`
+   * - A path with a literal segment takes precedence over one with a parameter.
+   * - A later answer replaces an earlier one for the same method and path.
+   * - HEAD is answered like GET, without the body, unless it has an answer of its own.
+   *
+   * @param path `{id}` in it matches any text within a segment, and is decoded
+   * @throws TypeError for an invalid method, path or answer
    * @example
    * simulator.answer('GET', '/accounts/v1/{id}', ({ pathParams }) => ({ json: pathParams }));
    * simulator.answer('DELETE', '/accounts/v1/{id}', { status: 204 });
    */
   answer(method: string, path: string, answer: SimulatorAnswerer): void;
   /**
-   * The same for several routes: `{ 'GET /accounts/v1/{id}': { json: { ... } } }`.
+   * Adds answers for several routes: `{ 'GET /accounts/v1/{id}': { json: { ... } } }`.
    *
-   * @throws TypeError that names the route
+   * @throws TypeError that names the invalid route
    * @example simulator.answer(knownApiRoutes());
    */
   answer(routes: SimulatorRoutes): void;
@@ -221,12 +225,12 @@ export class ServiceSimulator {
   }
 
   /**
-   * Sends a webhook, signed with {@link webhookSecret}, as the service does: a POST that ends after 10 s. It is sent once,
-   * where the service would repeat it.
+   * Sends a webhook like the service: a POST, signed with {@link webhookSecret}, with a time limit of 10 s. Unlike the
+   * service, the simulator does not repeat it after a failure.
    *
    * @param body text or bytes; anything else is sent as JSON
-   * @param headers in place of the simulator's: a wrong signature, another content type
-   * @returns the answer of the application
+   * @param headers override those of the simulator, for example with a wrong signature
+   * @returns the application's response
    * @example expect((await simulator.sendWebhook(`${url}/webhook`, { type: 'entity.created' })).status).toBe(200);
    */
   sendWebhook(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
@@ -234,17 +238,17 @@ export class ServiceSimulator {
     return sendWebhook(url, body, { webhookSecret, webhookHeader, headers });
   }
 
-  /** Sets another client secret and returns it. The old one is refused at once; its tokens stay valid. */
+  /** Sets a new client secret and returns it. The old secret is refused at once. Tokens stay valid. */
   rotateClientSecret(newSecret?: string): string {
     return this.#service.rotateClientSecret(newSecret);
   }
 
-  /** From now on, every token issued until now is answered with 401. */
+  /** Revokes every token that was issued so far: calls with one are answered with 401. */
   revokeTokens(): void {
     this.#service.issuer.revokeAll();
   }
 
-  /** A token as the token endpoint would issue it, or a foreign or expired one. */
+  /** Issues a token without a token request. It can also be foreign or expired. */
   issueToken(request: AccessTokenRequest = {}): Promise<string> {
     const token = this.#service.issuer.issue({
       environment: request.environment ?? 'production',
@@ -257,58 +261,58 @@ export class ServiceSimulator {
   }
 
   /**
-   * What a token is for, and when it ends (in the past if it was revoked); undefined if this simulator has not issued it,
-   * or 50,000 after it.
+   * Returns what a token was issued for and when it expires (in the past if it was revoked). Undefined if this simulator has
+   * not issued it, or has issued 50,000 tokens since.
    */
   issuedFor(accessToken: string): (TokenSubject & { expiresAt: Date }) | undefined {
     return this.#service.issuer.find(accessToken);
   }
 
-  /** Another client certificate, with its key. */
+  /** Issues another client certificate with a new key. */
   async issueCertificate(request: ClientCertificateRequest = {}): Promise<IssuedCertificate> {
-    const authority = request.foreign ? await this.#foreign() : this.#made.authority;
+    const authority = request.foreign ? await this.#getForeignAuthority() : this.#made.authority;
     return authority.issue({ client: true }, request);
   }
 
   /**
-   * Revokes a client certificate: new connections are refused with `certificate_revoked` (or an HTML 400), calls on
-   * open ones with an HTML 400. Default: the application's.
+   * Revokes a client certificate. New connections with it are refused with the alert `certificate_revoked` (or an HTML 400),
+   * and calls on open connections with an HTML 400. Default: the application's certificate.
    */
   revokeCertificate(certificate: Pick<IssuedCertificate, 'fingerprint256'> = this.application): void {
     this.#service.revoked.add(certificate.fingerprint256);
   }
 
   /**
-   * Presents another server certificate to new connections, and ends the open ones. Without an argument: the first one
-   * again.
+   * Presents another server certificate to new connections, and ends the open connections. Without an argument, the servers
+   * present their first certificate again.
    */
   async useServerCertificate(request?: ServerCertificateRequest): Promise<void> {
-    const authority = request?.foreign ? await this.#foreign() : this.#made.authority;
+    const authority = request?.foreign ? await this.#getForeignAuthority() : this.#made.authority;
     const { names = this.#service.serverNames, notBefore, notAfter } = request ?? {};
     const server = request
       ? await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter })
       : this.#made.server;
-    const identity = identityOf(server, authority);
-    for (const each of this.#servers.of(request?.face)) {
+    const identity = withIntermediate(server, authority);
+    for (const each of this.#servers.serversOf(request?.face)) {
       each.useIdentity(identity);
       each.dropConnections();
     }
   }
 
-  /** Ends every open connection, of one server or all. The servers continue to listen. */
+  /** Ends every open connection of one server, or of all. The servers continue to listen. */
   dropConnections(face?: SimulatorFace): void {
-    for (const each of this.#servers.of(face)) each.dropConnections();
+    for (const each of this.#servers.serversOf(face)) each.dropConnections();
   }
 
-  /** Options of `ServiceModule.forRoot()` for this simulator. */
+  /** Makes the options of `ServiceModule.forRoot()` for this simulator. */
   moduleOptions(mode: SimulatorModeOptions = {}): SimulatorModuleOptions {
-    return moduleOptionsFor(this, this.#service, mode);
+    return makeModuleOptions(this, this.#service, mode);
   }
 
   /**
-   * Variables for this simulator: what the `.env` of the command has, with the PEMs in place of files. So the application
-   * has all its credentials in each mode: `oauth` and `clientCertificate` are true by default, and `oauthBaseUrl` false.
-   * With `name`: those of a named module (`SERVICE_<NAME>_...`).
+   * Makes the environment variables for this simulator, like the `.env` of the command, but with PEMs instead of files. By
+   * default they contain all credentials, whatever the mode: `oauth` and `clientCertificate` are true, and `oauthBaseUrl` is
+   * false. With `name`, they are those of a named module (`SERVICE_<NAME>_...`).
    */
   env({
     name,
@@ -317,10 +321,10 @@ export class ServiceSimulator {
     oauthBaseUrl = false,
     ...mode
   }: SimulatorModeOptions & { name?: string | undefined } = {}): Record<string, string> {
-    return environmentFor(this.moduleOptions({ ...mode, oauth, clientCertificate, oauthBaseUrl }), name);
+    return makeVariables(this.moduleOptions({ ...mode, oauth, clientCertificate, oauthBaseUrl }), name);
   }
 
-  /** Ends all connections and closes all servers. `requests` can still be read. May be called again. */
+  /** Ends all connections and closes all servers. `requests` can still be read. Calling it again does nothing. */
   stop(): Promise<void> {
     this.#stopped ??= this.#close();
     return this.#stopped;
@@ -336,14 +340,14 @@ export class ServiceSimulator {
     await this.#servers.close();
   }
 
-  #foreign(): Promise<CertificateAuthority> {
+  #getForeignAuthority(): Promise<CertificateAuthority> {
     this.#foreignAuthority ??= CertificateAuthority.create('Unknown');
     return this.#foreignAuthority;
   }
 }
 
-/** The server sends its certificate and the intermediate, as a well-kept server does. */
-function identityOf(
+/** A correctly configured server sends its certificate followed by the intermediate. */
+function withIntermediate(
   { certificate, privateKey }: IssuedCertificate,
   authority: CertificateAuthority,
 ): ServerIdentity {

@@ -2,7 +2,7 @@ import { createCipheriv, createHmac } from 'node:crypto';
 import { type Socket } from 'node:net';
 import { type TLSSocket } from 'node:tls';
 
-/** An alert with which a server refuses a client certificate: RFC 8446, 6.2. */
+/** The alerts with which servers refuse a client certificate (RFC 8446, 6.2). */
 export type TlsAlert =
   | 'handshake_failure'
   | 'bad_certificate'
@@ -30,7 +30,7 @@ const FATAL = 2;
 const ALERT_CONTENT = 21;
 const APPLICATION_DATA = 23;
 const TAG_LENGTH = 16;
-/** After this time the connection is closed, if the client has not done it because of the alert. */
+/** How long the client has to close the connection after the alert, before the server does it. */
 const LINGER_MS = 1_000;
 
 const CIPHERS = {
@@ -40,10 +40,12 @@ const CIPHERS = {
 } as const;
 
 /**
- * Ends a connection with a fatal alert, as other TLS servers do when they refuse a client certificate. Node's server
- * only closes the socket, and has no way to send an alert. So the record is made here (RFC 8446, 5.2 and 7.3) and
- * written to the socket below TLS. It must be the first record under its key, before any session ticket: call this in
- * the `secureConnection` event itself. On TLS 1.2, and if the secret is unknown, the connection is only closed.
+ * Ends a connection with a fatal alert, as real TLS servers do when they refuse a client certificate. Node has no way to
+ * send an alert: its server only closes the socket. So this function makes the encrypted record (RFC 8446, 5.2 and 7.3) and
+ * writes it to the TCP socket.
+ *
+ * The record must be the first one under its key, before any session ticket, so call this within the `secureConnection`
+ * event. On TLS 1.2, or if the secret is unknown, the connection is only closed.
  *
  * @param trafficSecret SERVER_TRAFFIC_SECRET_0 of the connection, from the server's `keylog` event
  */
@@ -72,7 +74,7 @@ export function sendTlsAlert(
   raw.once('close', () => clearTimeout(timer));
 }
 
-/** HKDF-Expand-Label with an empty context: RFC 8446, 7.1. The lengths that are needed here fit into one block. */
+/** HKDF-Expand-Label with an empty context (RFC 8446, 7.1), for lengths of at most one block. */
 function expandLabel(hash: string, secret: Buffer, label: string, length: number): Buffer {
   const full = Buffer.from(`tls13 ${label}`);
   const info = Buffer.concat([Buffer.from([0, length, full.length]), full, Buffer.from([0, 1])]);

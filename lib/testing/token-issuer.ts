@@ -1,11 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type ServiceEnvironment } from '../config/options.js';
 
-/** How many tokens are remembered, ended ones too. After that the oldest is refused, as if it had ended. */
-const LIMIT = 50_000;
+/** How many tokens are remembered, including expired ones. If there are more, the oldest is forgotten and so refused. */
+const MAX_TOKENS = 50_000;
 const HEADER = { alg: 'RS256', kid: 'simulator' };
 const CUSTOMER_SCOPE = 'customer.';
-/** What the claims say, which is not the scope of the answer. */
+/** The `scope` claim of the service's tokens differs from the scope in the token endpoint's answer. */
 const SCOPES = [
   'customer.read',
   'customer.write',
@@ -16,7 +16,7 @@ const SCOPES = [
   'payment.write',
 ];
 
-/** What a token is for. */
+/** What a token was issued for. */
 export interface TokenSubject {
   /** `api` or `customer.<customer_id>`. */
   scope: string;
@@ -24,26 +24,26 @@ export interface TokenSubject {
   clientId: string;
 }
 
-/** Makes the whole payload of a token; or `opaque`, for a token that is no JWT. */
+/** Returns the payload of a token, or `opaque` for a token that is not a JWT. */
 export type TokenClaims = (subject: TokenSubject) => object | 'opaque';
 
-/** The contents of a token to issue. */
+/** The properties of a token to issue. */
 interface TokenGrant extends TokenSubject {
   /** Seconds. */
   lifetime: number;
-  /** Binds the token to a client certificate: the `x5t#S256` of RFC 8705, 3.1. */
+  /** Binds the token to a client certificate, by its `x5t#S256` thumbprint (RFC 8705, 3.1). */
   certificateThumbprint?: string;
-  /** One that this service has not issued. */
+  /** True: the token is not remembered, and so refused. */
   foreign?: boolean;
 }
 
 interface IssuedToken extends TokenSubject {
   certificateThumbprint?: string;
-  /** Milliseconds since the epoch; 0 once it is revoked. */
+  /** Milliseconds since the epoch. 0 after the token was revoked. */
   expiresAt: number;
 }
 
-/** Issues access tokens, and remembers what each is for. It reads no token: the claims are for others. */
+/** Issues access tokens, and remembers what each was issued for. It never reads the claims in a token. */
 export class TokenIssuer {
   readonly #issued = new Map<string, IssuedToken>();
   readonly #claims?: TokenClaims;
@@ -56,21 +56,21 @@ export class TokenIssuer {
     const { scope, environment, clientId, lifetime, certificateThumbprint } = grant;
     const subject = { scope, environment, clientId };
     const payload = this.#claims ? this.#claims(subject) : usualClaims(subject, lifetime);
-    const token = payload === 'opaque' ? randomBytes(32).toString('base64url') : jwtOf(payload);
+    const token = payload === 'opaque' ? randomBytes(32).toString('base64url') : encodeJwt(payload);
     if (grant.foreign) return token;
-    const [oldest] = this.#issued.size < LIMIT ? [] : this.#issued.keys();
+    const [oldest] = this.#issued.size < MAX_TOKENS ? [] : this.#issued.keys();
     if (oldest !== undefined) this.#issued.delete(oldest);
     const expiresAt = Date.now() + lifetime * 1000;
     this.#issued.set(token, { ...subject, certificateThumbprint, expiresAt });
     return token;
   }
 
-  /** Refuses every token issued until now. */
+  /** Revokes every token that was issued so far. */
   revokeAll(): void {
     for (const issued of this.#issued.values()) issued.expiresAt = 0;
   }
 
-  /** The token as it was issued, though it has ended; undefined if it is none of the last 50,000. */
+  /** Returns what a token was issued for, even if it has expired. Undefined if it is not one of the last 50,000. */
   find(token: string): (TokenSubject & { expiresAt: Date }) | undefined {
     const issued = this.#issued.get(token);
     if (!issued) return undefined;
@@ -78,14 +78,14 @@ export class TokenIssuer {
     return { scope, environment, clientId, expiresAt: new Date(expiresAt) };
   }
 
-  /** What the token is for; undefined if it is foreign, revoked, ended, or of the other environment. */
+  /** Returns a token that is valid in the environment. Undefined if it is foreign, revoked, expired or of the other one. */
   verify(token: string, environment: ServiceEnvironment): IssuedToken | undefined {
     const issued = this.#issued.get(token);
     return issued?.environment === environment && issued.expiresAt > Date.now() ? issued : undefined;
   }
 }
 
-/** As the service was seen to make them. */
+/** The claims that were observed in tokens of the service. */
 function usualClaims({ scope, environment, clientId }: TokenSubject, lifetime: number): object {
   const customerId = scope.startsWith(CUSTOMER_SCOPE) ? scope.slice(CUSTOMER_SCOPE.length) : undefined;
   const issuedAt = Math.floor(Date.now() / 1000);
@@ -103,8 +103,8 @@ function usualClaims({ scope, environment, clientId }: TokenSubject, lifetime: n
   };
 }
 
-/** Nobody has a key to check the signature with. */
-function jwtOf(payload: object): string {
+/** The signature is random bytes, because no client verifies it. */
+function encodeJwt(payload: object): string {
   const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
   return `${encode(HEADER)}.${encode(payload)}.${randomBytes(256).toString('base64url')}`;
 }

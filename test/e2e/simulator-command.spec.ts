@@ -399,9 +399,12 @@ describe('nestjs-service simulator', () => {
     [['--dir', '\u001b[31m'], 'Choose another folder.'],
     [
       ['--host', 'localhost'],
-      "host takes an IP address, for example 0.0.0.0, not 'localhost'. A name belongs in",
+      "must be an IP address, for example 0.0.0.0, not 'localhost'. A host name belongs in",
     ],
-    [['--san', 'simulator', '--san', 'a/b'], "names of hosts without https://, port or comma, not 'a/b'."],
+    [
+      ['--san', 'simulator', '--san', 'a/b'],
+      "must be host names without https://, port or comma, not 'a/b'.",
+    ],
     [['--san', 'a:8443'], "not 'a:8443'."],
     [['--san', '*.example'], "not '*.example'."],
     [['--san', ''], "not ''."],

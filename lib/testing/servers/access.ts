@@ -3,7 +3,7 @@ import { type SimulatedService } from '../simulated-service.js';
 import { failure, nginxRefusal, type SimulatedAnswer } from './answer.js';
 import { thumbprintOf } from './client-certificate.js';
 
-/** Checks the credentials of a call: docs/service.md#authentication. Resolves to the refusal, or to undefined. */
+/** Checks the credentials of a call (docs/service.md#authentication). Returns the refusal, or undefined if they are valid. */
 export function checkAccess(
   request: RecordedRequest,
   service: SimulatedService,
@@ -32,7 +32,7 @@ function checkAppToken(appToken: string | undefined, service: SimulatedService):
   return appToken === service.appToken ? undefined : failure(403, 'FORBIDDEN', 'The app token is not valid');
 }
 
-/** Without a bearer, the production address requires a client certificate. */
+/** {base_url} requires a client certificate for a call without a bearer token. */
 function lacksCertificate(request: RecordedRequest): boolean {
   return request.face === 'base' && request.certificateFingerprint256 === undefined;
 }

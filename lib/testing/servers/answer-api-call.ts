@@ -6,7 +6,7 @@ import { type RequestQuery, readQuery } from '../route-table.js';
 import { type SimulatedService } from '../simulated-service.js';
 import { failure, type SimulatedAnswer } from './answer.js';
 
-/** What each resource answers to the one method that its collection takes. */
+/** For each resource, the method that its collection accepts, and the function that answers it. */
 const ANSWERS: Readonly<Record<ResourceName, ResourceAnswer>> = {
   banks: { method: 'GET', answer: listBanks },
   customers: { method: 'POST', answer: createCustomer },
@@ -17,19 +17,19 @@ interface ResourceAnswer {
   answer: (service: SimulatedService, request: RecordedRequest) => SimulatedAnswer;
 }
 
-/** Answers an authenticated call. A trailing slash is ignored: the service shows both spellings. */
+/** Answers an authenticated call. A trailing slash is ignored, because the service's documentation uses both spellings. */
 export function answerApiCall(
   request: RecordedRequest,
   path: string,
   service: SimulatedService,
 ): SimulatedAnswer | Promise<SimulatedAnswer> {
-  // As it came: //elsewhere/banks/v1 and /x/../banks/v1 are not /banks/v1.
+  // Not parsed with URL, which would turn //elsewhere/banks/v1 and /x/../banks/v1 into /banks/v1.
   const [, pathname = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(path) ?? [];
   const params = readQuery(query);
   const resource = pathname.replace(/\/$/, '');
   const own = service.answers.find(request, pathname, params, service.users[request.environment]);
   if (own) return own;
-  // Without its body, which node:http leaves out.
+  // HEAD is answered like GET: node:http leaves the body out.
   if (request.method === 'HEAD') return answerApiCall({ ...request, method: 'GET' }, path, service);
   const name = RESOURCE_NAMES.find((each) => RESOURCES[each] === resource);
   if (name !== undefined) return answerResource(ANSWERS[name], request, service);

@@ -6,7 +6,7 @@ import { thumbprintOf } from './client-certificate.js';
 const FORM = 'application/x-www-form-urlencoded';
 const NO_STORE = { 'cache-control': 'no-store', pragma: 'no-cache' };
 
-/** POST /oauth2/token: docs/service.md#tokens; refusals by RFC 6749, 5.2. */
+/** Answers POST /oauth2/token (docs/service.md#tokens). Errors follow RFC 6749, 5.2. */
 export function answerTokenRequest(
   request: RecordedRequest,
   path: string,

@@ -1,7 +1,7 @@
 import { type ServerResponse } from 'node:http';
 import { type RecordedRequest } from '../request-log.js';
 
-/** An answer of a server. `json` is serialised; `body` is sent as it is. */
+/** An answer of a server. `json` is sent as JSON, `body` unchanged. */
 export interface SimulatedAnswer {
   status: number;
   headers?: Record<string, string>;
@@ -9,7 +9,7 @@ export interface SimulatedAnswer {
   body?: string | Uint8Array;
 }
 
-/** An error answer: docs/service.md#errors. */
+/** Makes an error answer in the form of docs/service.md#errors. */
 export function failure(
   status: number,
   name: string,
@@ -20,7 +20,7 @@ export function failure(
   return { status, json, headers };
 }
 
-/** The page with which nginx refuses a client certificate. */
+/** Makes the HTML page with which nginx refuses a client certificate. */
 export function nginxRefusal(reason: string): SimulatedAnswer {
   const body = [
     `<html>\r\n<head><title>400 ${reason}</title></head>`,
@@ -31,7 +31,7 @@ export function nginxRefusal(reason: string): SimulatedAnswer {
 }
 
 /** Sends the answer, and records its status. */
-export function send(response: ServerResponse, record: RecordedRequest, answer: SimulatedAnswer): void {
+export function sendAnswer(response: ServerResponse, record: RecordedRequest, answer: SimulatedAnswer): void {
   if (response.destroyed) return;
   record.status = answer.status;
   const hasJson = answer.json !== undefined;
@@ -46,8 +46,8 @@ export function send(response: ServerResponse, record: RecordedRequest, answer: 
   response.end(empty ? undefined : body);
 }
 
-/** Resolves after the time, or as soon as the connection is closed. */
-export function pause(response: ServerResponse, ms: number): Promise<void> {
+/** Waits, but not longer than the connection is open. */
+export function waitUnlessClosed(response: ServerResponse, ms: number): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer);

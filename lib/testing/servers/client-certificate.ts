@@ -3,10 +3,10 @@ import { summarize } from '../../tls/certificate-summary.js';
 import { type RecordedRequest } from '../request-log.js';
 import { type TlsAlert } from '../tls-alert.js';
 
-/** The result of checking the client certificate of a connection. */
+/** The result of {@link checkClientCertificate}. */
 export interface CertificateVerdict {
   state: 'absent' | 'trusted' | 'refused';
-  /** The alert for a refusal. */
+  /** The TLS alert to send if the certificate is refused, or if it is missing and required. */
   alert: TlsAlert;
   subject?: string;
   fingerprint256?: string;
@@ -23,15 +23,15 @@ const ALERTS: Readonly<Record<string, TlsAlert>> = {
   SELF_SIGNED_CERT_IN_CHAIN: 'unknown_ca',
 };
 
-/** Checks the client certificate of a connection after its handshake. */
+/** Checks the client certificate of a connection after the handshake. */
 export function checkClientCertificate(socket: TLSSocket, revoked: ReadonlySet<string>): CertificateVerdict {
   const certificate = socket.getPeerX509Certificate();
-  // Checked first: for Node, a resumed TLS 1.3 session without a certificate is authorized.
+  // This comes first, because Node reports `authorized` for a resumed TLS 1.3 session without a certificate.
   if (certificate === undefined) return { state: 'absent', alert: 'certificate_required' };
   const { subject, fingerprint256, validTo } = summarize(certificate);
   const known = { subject, fingerprint256 };
   if (revoked.has(fingerprint256)) return { state: 'refused', alert: 'certificate_revoked', ...known };
-  // Node does not check the dates again when a session is resumed.
+  // When a session is resumed, Node does not check the dates again.
   if (validTo.getTime() < Date.now()) {
     return { state: 'refused', alert: 'certificate_expired', ...known };
   }
@@ -40,7 +40,7 @@ export function checkClientCertificate(socket: TLSSocket, revoked: ReadonlySet<s
   return { state: 'refused', alert: ALERTS[code] ?? 'certificate_unknown', ...known };
 }
 
-/** The `x5t#S256` of the request's client certificate (RFC 8705, 3.1), if it has one. */
+/** The `x5t#S256` thumbprint of the request's client certificate (RFC 8705, 3.1); undefined without a certificate. */
 export function thumbprintOf(request: RecordedRequest): string | undefined {
   const fingerprint = request.certificateFingerprint256;
   return fingerprint && Buffer.from(fingerprint.replaceAll(':', ''), 'hex').toString('base64url');

@@ -12,8 +12,8 @@ interface Arrival {
   number: number;
 }
 
-/** The request as the simulator's record shows it. */
-export function recordRequest(request: IncomingMessage, body: string, arrival: Arrival): RecordedRequest {
+/** Makes the entry of the request log. */
+export function makeRecord(request: IncomingMessage, body: string, arrival: Arrival): RecordedRequest {
   const headers = Object.entries(request.headers).map(([name, value]) => [name, [value].flat().join(', ')]);
   const { subject, fingerprint256 } = arrival.verdict;
   return {
@@ -44,8 +44,8 @@ function parseBody(body: string, contentType: string): Pick<RecordedRequest, 'js
   }
 }
 
-/** The whole body; undefined if the client closed the connection before its end. */
-export async function readBody(request: IncomingMessage): Promise<string | undefined> {
+/** Reads the whole body. Resolves to undefined if the client closes the connection before the end. */
+export async function readRequestBody(request: IncomingMessage): Promise<string | undefined> {
   try {
     return await text(request);
   } catch {

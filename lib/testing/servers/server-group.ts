@@ -27,7 +27,7 @@ export class ServerGroup {
     this.#basePath = basePath;
   }
 
-  /** If one server cannot listen, closes the others and rejects. */
+  /** Starts all servers. If one of them cannot listen, closes the others and rejects. */
   static async start(service: SimulatedService, identity: ServerIdentity): Promise<ServerGroup> {
     const { ports, requireClientCertificate } = service.options;
     const basePath = basePathOf(service);
@@ -35,7 +35,7 @@ export class ServerGroup {
       ADDRESSES.map((address) => {
         const isStrict = address === 'baseUrl' && requireClientCertificate;
         const plan: ServerPlan = { ...PLANS[address], ...(isStrict && { clientCertificate: 'required' }) };
-        const respond = (request: RecordedRequest) => answer(request, basePath, service);
+        const respond = (request: RecordedRequest) => answerRequest(request, basePath, service);
         return TlsServer.listen(plan, ports?.[address] ?? 0, identity, service, respond);
       }),
     );
@@ -49,8 +49,8 @@ export class ServerGroup {
     return new ServerGroup(byAddress as Record<SimulatorAddress, TlsServer>, basePath);
   }
 
-  /** The servers of this face, or all. */
-  of(face?: SimulatorFace): TlsServer[] {
+  /** Returns the servers of a face; all servers without one. */
+  serversOf(face?: SimulatorFace): TlsServer[] {
     return Object.values(this.#byAddress).filter((server) => (face ?? server.face) === server.face);
   }
 
@@ -60,34 +60,34 @@ export class ServerGroup {
   }
 
   get handshakes(): Record<SimulatorFace, HandshakeCount> {
-    const faces = [...new Set(this.of().map(({ face }) => face))];
+    const faces = [...new Set(this.serversOf().map(({ face }) => face))];
     const entries = faces.map((face) => [face, this.#handshakesOf(face)]);
     return Object.fromEntries(entries) as Record<SimulatorFace, HandshakeCount>;
   }
 
   get openConnections(): number {
-    return this.of().reduce((total, server) => total + server.openConnections, 0);
+    return this.serversOf().reduce((total, server) => total + server.openConnections, 0);
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.of().map((server) => server.close()));
+    await Promise.all(this.serversOf().map((server) => server.close()));
   }
 
   #handshakesOf(face: SimulatorFace): HandshakeCount {
-    const counts = this.of(face).map(({ handshakes }) => handshakes);
+    const counts = this.serversOf(face).map(({ handshakes }) => handshakes);
     const sum = (key: keyof HandshakeCount) => counts.reduce((total, each) => total + each[key], 0);
     return { total: sum('total'), resumed: sum('resumed'), refused: sum('refused') };
   }
 }
 
-/** `/api` for `api/`; empty without one. */
+/** Normalizes `api/` to `/api`. Empty without a base path. */
 function basePathOf({ options: { basePath = '' } }: SimulatedService): string {
   const trimmed = basePath.replace(/^\/+|\/+$/g, '');
   return trimmed === '' ? '' : `/${trimmed}`;
 }
 
-/** What a server answers if nothing fails. */
-function answer(
+/** Makes the answer of a server when no fault is injected. */
+function answerRequest(
   request: RecordedRequest,
   basePath: string,
   service: SimulatedService,

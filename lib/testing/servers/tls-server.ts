@@ -11,21 +11,21 @@ import { LOOPBACK } from '../server-names.js';
 import { type SimulatedService } from '../simulated-service.js';
 import { type HandshakeCount } from '../simulator.options.js';
 import { sendTlsAlert, type TlsAlert } from '../tls-alert.js';
-import { failure, nginxRefusal, pause, send, type SimulatedAnswer } from './answer.js';
+import { failure, nginxRefusal, sendAnswer, type SimulatedAnswer, waitUnlessClosed } from './answer.js';
 import { type CertificateVerdict, checkClientCertificate } from './client-certificate.js';
-import { readBody, recordRequest } from './record-request.js';
+import { makeRecord, readRequestBody } from './record-request.js';
 
-/** A server's certificate and key, PEM. The certificate may be followed by its intermediate. */
+/** A server's certificate and key, as PEM. The certificate may be followed by its intermediate. */
 export interface ServerIdentity {
   certificate: string;
   privateKey: string;
 }
 
-/** What is special of one server. */
+/** The differences between the six servers. */
 export interface ServerPlan {
   face: SimulatorFace;
   environment: ServiceEnvironment;
-  /** `required`: without one, the handshake is refused. */
+  /** `required`: a connection without a client certificate is refused. */
   clientCertificate: 'none' | 'requested' | 'required';
 }
 
@@ -38,9 +38,9 @@ interface Connection {
   ended: boolean;
 }
 
-/** One HTTPS server of the simulator. It checks client certificates, records requests, simulates faults and answers. */
+/** One HTTPS server of the simulator. It checks client certificates, records requests, injects faults and answers. */
 export class TlsServer {
-  /** With the first name of the certificate, also after the server is closed. */
+  /** Has the first name of the server certificate as its host. Stays the same after the server is closed. */
   origin = '';
   readonly handshakes: HandshakeCount = { total: 0, resumed: 0, refused: 0 };
   readonly face: SimulatorFace;
@@ -66,7 +66,7 @@ export class TlsServer {
     this.#server = createServer({
       ...this.#secureContext(identity),
       requestCert: plan.clientCertificate !== 'none',
-      // Node sends an alert only for a missing certificate on TLS 1.2. On TLS 1.3 we send it ourselves.
+      // Node sends an alert for a missing certificate only on TLS 1.2. For TLS 1.3, `sendTlsAlert` does it.
       rejectUnauthorized:
         plan.clientCertificate === 'required' && !this.#refusesByAnswer && maxTlsVersion === 'TLSv1.2',
       keepAliveTimeout: keepAliveTimeoutMs,
@@ -74,14 +74,15 @@ export class TlsServer {
     this.#server.on('connection', (socket: Socket) => this.#accept(socket));
     this.#server.on('keylog', (line, socket) => this.#keepTrafficSecret(line, socket));
     this.#server.on('tlsClientError', () => undefined);
-    // Before the HTTP server's own listener, so that no request is read first.
+    // This must run before the HTTP server's own listener, which starts to read requests.
     this.#server.prependListener('secureConnection', (socket) => this.#checkCertificate(socket));
     this.#server.on('request', (request, response) => void this.#serve(request, response));
   }
 
   /**
-   * Rejects if the port is taken.
-   * @param respond the usual answer
+   * Starts a server. Rejects if the port is in use.
+   *
+   * @param respond makes the answer when no fault is injected
    */
   static async listen(
     plan: ServerPlan,
@@ -127,17 +128,17 @@ export class TlsServer {
     return { cert: certificate, key: privateKey, ca: chain, ...versions };
   }
 
-  /** A certificate is refused as nginx does it, and not in the handshake. */
+  /** Certificates are refused with an HTML 400 like nginx does it, and not in the handshake. */
   get #refusesByAnswer(): boolean {
     return this.#service.options.clientCertificateRefusal === 'http-400';
   }
 
   #accept(socket: Socket): void {
-    const ends = endsOf(socket);
-    this.#sockets.set(ends, socket);
+    const key = connectionKey(socket);
+    this.#sockets.set(key, socket);
     socket.on('error', () => undefined);
-    socket.once('close', () => this.#sockets.delete(ends));
-    if (this.#service.faults.forConnection(this.face, 'accepted')) socket.resetAndDestroy();
+    socket.once('close', () => this.#sockets.delete(key));
+    if (this.#service.faults.takeForConnection(this.face, 'accepted')) socket.resetAndDestroy();
   }
 
   #keepTrafficSecret(line: Buffer, socket: TLSSocket): void {
@@ -146,7 +147,7 @@ export class TlsServer {
   }
 
   #checkCertificate(socket: TLSSocket): void {
-    const raw = this.#sockets.get(endsOf(socket));
+    const raw = this.#sockets.get(connectionKey(socket));
     if (raw === undefined) return void socket.destroy();
     this.handshakes.total += 1;
     if (socket.isSessionReused()) this.handshakes.resumed += 1;
@@ -158,12 +159,13 @@ export class TlsServer {
     if (alert === undefined) return;
     connection.ended = true;
     this.handshakes.refused += 1;
-    // In this event: OpenSSL writes session tickets after it, which would mean that the handshake was accepted.
+    // This must happen within the `secureConnection` event. After it, OpenSSL writes session tickets, and for the client a
+    // ticket means that the server has accepted the certificate.
     sendTlsAlert(socket, raw, alert, this.#trafficSecrets.get(socket));
   }
 
   #alertFor(verdict: CertificateVerdict): TlsAlert | undefined {
-    const fault = this.#service.faults.forConnection(this.face, 'handshaken');
+    const fault = this.#service.faults.takeForConnection(this.face, 'handshaken');
     if (typeof fault === 'object') return fault.tlsAlert;
     const { face, clientCertificate } = this.#plan;
     if (clientCertificate === 'none' || this.#refusesByAnswer) return undefined;
@@ -185,11 +187,11 @@ export class TlsServer {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const connection = this.#connections.get(request.socket);
     if (connection === undefined || connection.ended) return;
-    const body = await readBody(request);
+    const body = await readRequestBody(request);
     if (body === undefined) return;
     const { number, raw, verdict } = connection;
     const { faults, log, options } = this.#service;
-    const record = recordRequest(request, body, { ...this.#plan, verdict, number });
+    const record = makeRecord(request, body, { ...this.#plan, verdict, number });
     const readAt = performance.now();
     response.once('close', () => {
       runCallback('onRequest', () => options.onRequest?.(record, performance.now() - readAt));
@@ -200,20 +202,23 @@ export class TlsServer {
     try {
       const { delayMs = 0 } = options;
       const delay = typeof delayMs === 'number' ? delayMs : (delayMs[this.face] ?? 0);
-      if (delay > 0) await pause(response, delay);
-      const fault = faults.forRequest(record);
+      if (delay > 0) await waitUnlessClosed(response, delay);
+      const fault = faults.takeForRequest(record);
       if (fault !== undefined) await playFault(fault, { record, response, raw, answer });
-      else send(response, record, await answer());
+      else sendAnswer(response, record, await answer());
     } catch (error) {
-      // For example an error in the test's own `when`: the test should see it.
+      // For example an error in the test's own `when`. The answer shows it to the test.
       const message = error instanceof Error ? error.message : 'not an Error';
       record.error = message;
-      if (!response.headersSent) send(response, record, failure(500, 'SIMULATOR_FAULT', message));
+      if (!response.headersSent) sendAnswer(response, record, failure(500, 'SIMULATOR_FAULT', message));
       else raw.destroy();
     }
   }
 
-  /** What nginx answers after the handshake. With `tls-alert`, only for a certificate that was revoked since. */
+  /**
+   * Returns the HTML 400 with which nginx refuses a certificate after the handshake. In the mode `tls-alert` that happens
+   * only on an open connection whose certificate has been revoked since its handshake.
+   */
   #refuseCertificate(verdict: CertificateVerdict): SimulatedAnswer | undefined {
     if (this.#plan.clientCertificate === 'none') return undefined;
     const revoked = verdict.fingerprint256 !== undefined && this.#service.revoked.has(verdict.fingerprint256);
@@ -225,7 +230,10 @@ export class TlsServer {
   }
 }
 
-/** Of both a raw socket and the TLS socket on it. Clients of two hosts may have the same port. */
-function endsOf({ localAddress, remoteAddress, remotePort }: Socket): string {
+/**
+ * The same key for a TCP socket and the TLS socket on it. It includes the addresses, because clients on two hosts may have
+ * the same port.
+ */
+function connectionKey({ localAddress, remoteAddress, remotePort }: Socket): string {
   return `${localAddress} ${remoteAddress} ${remotePort}`;
 }

@@ -322,7 +322,10 @@ describe('stubService', () => {
     });
 
     it.each([
-      [{ 'GET accounts': () => 1 }, "The double http['GET accounts']: a path is as '/accounts/v1/{id}'"],
+      [
+        { 'GET accounts': () => 1 },
+        "The double http['GET accounts']: a path must look like '/accounts/v1/{id}'",
+      ],
       [{ 'GET /a': [] }, 'The double http.GET /a must be a function'],
     ])('refuses %j', (http, message) => {
       expect(() => stubService(Test.createTestingModule({}), { http } as object)).toThrow(message);

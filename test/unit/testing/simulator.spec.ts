@@ -172,7 +172,7 @@ describe('the record of ServiceSimulator', () => {
     expect((await coming).path).toBe('/second');
     expect((await simulator.waitForRequest(({ path }) => path === '/first')).status).toBe(403);
     await expect(simulator.waitForRequest(() => false, 10)).rejects.toThrow(
-      'No such request within 10 ms. The last ones: sandbox GET /first, sandbox GET /second',
+      'No matching request arrived within 10 ms. The last requests: sandbox GET /first, sandbox GET /second',
     );
   });
 
@@ -665,13 +665,13 @@ describe('the answers of simulator.answer()', () => {
   });
 
   it.each<[string, string, object, string]>([
-    ['GET', 'accounts/v1', {}, "a path is as '/accounts/v1/{id}', where {id} stands for any text"],
-    ['GET', '/accounts/v1?a=1', {}, 'a path is as'],
-    ['GET', '/accounts/:id', {}, 'a path is as'],
-    ['GET', '/accounts/{}', {}, 'a path is as'],
-    ['GET', '/x/*', {}, 'a path is as'],
-    ['GET /x', '/x', {}, "there is no method 'GET /x'"],
-    ['FETCH', '/x', {}, "there is no method 'FETCH'"],
+    ['GET', 'accounts/v1', {}, "a path must look like '/accounts/v1/{id}', where {id} matches any text"],
+    ['GET', '/accounts/v1?a=1', {}, 'a path must look like'],
+    ['GET', '/accounts/:id', {}, 'a path must look like'],
+    ['GET', '/accounts/{}', {}, 'a path must look like'],
+    ['GET', '/x/*', {}, 'a path must look like'],
+    ['GET /x', '/x', {}, "'GET /x' is not an HTTP method"],
+    ['FETCH', '/x', {}, "'FETCH' is not an HTTP method"],
     ['GET', '/x', { jsn: 1 }, "and not 'jsn'"],
     ['GET', '/x', { json: null, body: '' }, 'an answer has either json or body, and not both'],
     ['GET', '/x', { body: { a: 1 } }, 'body must be text or bytes. To send JSON, use json'],
@@ -790,7 +790,7 @@ describe('the routes of the known API', () => {
   it.each([
     ['GET', "'GET': must be a method, a space and a path."],
     ['GET /a b', "'GET /a b': must be a method, a space and a path."],
-    ['GET accounts', "'GET accounts': a path is as"],
+    ['GET accounts', "'GET accounts': a path must look like"],
   ])('are named if they are wrong: %s', (route, message) => {
     const add = () => simulator.answer({ [route]: {} });
     expect(add).toThrow(TypeError);
@@ -956,14 +956,17 @@ describe('the faults of ServiceSimulator', () => {
   });
 
   it.each<[object, string]>([
-    [{ fault: 'rest' }, "there is no fault 'rest'. A fault is reset, "],
-    [{ fault: { stauts: 503 } }, 'there is no fault { stauts: 503 }'],
-    [{}, 'there is no fault undefined'],
-    [{ fault: { tlsAlert: 'unkown_ca' } }, "there is no fault { tlsAlert: 'unkown_ca' }"],
+    [{ fault: 'rest' }, "'rest' is not a fault. A fault is reset, "],
+    [{ fault: { stauts: 503 } }, '{ stauts: 503 } is not a fault'],
+    [{}, 'undefined is not a fault'],
+    [{ fault: { tlsAlert: 'unkown_ca' } }, "{ tlsAlert: 'unkown_ca' } is not a fault"],
     [{ path: 'banks/v1', fault: 'reset' }, "the path 'banks/v1' matches no request"],
-    [{ path: '/a/:id', fault: 'reset' }, "a path is as '/accounts/v1/{id}'"],
+    [{ path: '/a/:id', fault: 'reset' }, "a path must look like '/accounts/v1/{id}'"],
     [{ path: '/banks/v1?a', fault: 'reset' }, "the path '/banks/v1?a' matches no"],
-    [{ face: ['base', 'sandbx'], fault: 'reset' }, "there is no face 'sandbx'. The faces are base, "],
+    [
+      { face: ['base', 'sandbx'], fault: 'reset' },
+      "face must be one of base, oauth-base, sandbox, sandbox-mtls, token, not 'sandbx'",
+    ],
   ])('refuse %j, which could never occur', async (rule, message) => {
     const add = () => simulator.fail(rule as FaultRule);
     expect(add).toThrow(TypeError);
