@@ -1,7 +1,7 @@
 import { Inject, type Type } from '@nestjs/common';
 
 /**
- * The injection token of a service: the class itself, or a token of its own for the module named `name`.
+ * Returns the injection token of a service: the class itself, or another token for the module named `name`.
  * @example getServiceToken(CustomersService, 'ksa')
  */
 export function getServiceToken<T>(type: Type<T>, name?: string): Type<T> | string {
@@ -9,9 +9,9 @@ export function getServiceToken<T>(type: Type<T>, name?: string): Type<T> | stri
 }
 
 /**
- * The injection token of the options of the module named `name`, or of the unnamed one, for tests: what overrides it
- * takes the place of what `forRoot()` was given, or of a factory, which is then not called. Variables count for what it
- * leaves out.
+ * Returns the injection token of the options of the module named `name`, or of the module without a name. A test
+ * overrides this provider to replace the options of `forRoot()`, or the factory of `forRootAsync()`, which is then not
+ * called. Options that the test leaves out are still read from variables.
  * @example
  * Test.createTestingModule({ imports: [AppModule] })
  *   .overrideProvider(getServiceOptionsToken())
@@ -22,7 +22,7 @@ export function getServiceOptionsToken(name?: string): string {
 }
 
 /**
- * Injects a service of the module named `name`, or of the unnamed one.
+ * Injects a service of the module named `name`, or of the module without a name.
  * @example constructor(@InjectService(CustomersService, 'ksa') private readonly customers: CustomersService) {}
  */
 export function InjectService<T>(type: Type<T>, name?: string): PropertyDecorator & ParameterDecorator {

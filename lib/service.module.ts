@@ -5,20 +5,20 @@ import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } f
 import { bareImportProviders, serviceProviders } from './module/providers.js';
 
 /**
- * The authenticated client of the service: provides ServiceAuthService, ServiceHttpService, CustomersService,
- * BanksService and LinkSdkService.
+ * Provides an authenticated client of the service: ServiceAuthService, ServiceHttpService, CustomersService, BanksService,
+ * LinkSdkService and WebhooksService.
  */
 @Module({ providers: [...bareImportProviders, ...serviceProviders] })
 export class ServiceModule extends ConfigurableModuleClass {
   /**
-   * A client of one service, with its own tokens and connections. An option that is left out is read from the `service`
-   * namespace (`service-<name>` for a named module) or the SERVICE_* variables of ConfigModule, wherever the application
-   * imports it; without ConfigModule, from the variables of the process.
+   * Creates a client with its own tokens and connections. An option that you leave out is read from ConfigModule, wherever
+   * the application imports it: from the namespace `service` (`service-<name>` for a named module), then from the SERVICE_*
+   * variables. Without ConfigModule, it is read from the variables of the process.
    *
-   * The application does not start if options are not usable, or if the module without a name reads variables of this name
-   * too. One ServiceConfigurationError has all faults; a ServiceCertificateError, if all are about certificates.
+   * The application does not start if options are not usable. One ServiceConfigurationError lists all faults. If all of
+   * them are about certificates, it is a ServiceCertificateError.
    * @example imports: [ConfigModule.forRoot(), ServiceModule.forRoot({ isGlobal: true })]
-   * @throws ServiceConfigurationError if `options` is not an object or `name` cannot be a module's
+   * @throws ServiceConfigurationError if `options` is not an object, or if the module cannot have this `name`
    */
   static override forRoot(options: typeof OPTIONS_TYPE = {}): DynamicModule {
     checkOptions(options, 'forRoot');
@@ -26,13 +26,13 @@ export class ServiceModule extends ConfigurableModuleClass {
   }
 
   /**
-   * The same with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and `inject`. It is
-   * called once, after every ConfigModule has loaded. `inject` may have the ConfigService of any of them; the class of
-   * `useClass` needs one that is global or in `imports`.
+   * Like {@link forRoot}, with options from a factory: `useFactory`, `useClass` or `useExisting`, with `imports` and
+   * `inject`. The factory is called once, after every ConfigModule has loaded. `inject` may contain ConfigService, even if
+   * its ConfigModule is not global. The class of `useClass` needs a ConfigModule that is global or in `imports`.
    *
-   * The start fails with any error of the factory, and with a ServiceConfigurationError if it has not finished after 60 s or
-   * depends on a request (REQUEST, Scope.REQUEST).
-   * @throws ServiceConfigurationError if there is no factory, or `name` cannot be a module's
+   * The start fails with any error of the factory, and with a ServiceConfigurationError if the factory takes longer than
+   * 60 s or is request-scoped (REQUEST, Scope.REQUEST).
+   * @throws ServiceConfigurationError if there is no factory, or if the module cannot have this `name`
    */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     checkOptions(options, 'forRootAsync');

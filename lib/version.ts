@@ -1,5 +1,8 @@
-/** The version of the package. In the code, as a bundle has no package.json; `npm version` sets both. */
+/**
+ * The version of the package. It is a constant because a bundled application has no package.json. `npm version` updates
+ * both.
+ */
 export const VERSION = '0.1.0';
 
-/** Where the guides of this version stand: the package has none in it. */
+/** The guides of this version. The npm package does not contain them. */
 export const GUIDES = 'https://github.com/nestjs-service/nestjs-service/blob/v0.1.0/docs';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type HttpCallOptions, type ParseOption } from '../http/call-options.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 
-/** The JSON body of GET /banks/v1. The service does not show its fields, and they pass unchanged. */
+/** The JSON body of GET /banks/v1, unchanged. Its fields are not documented. */
 export type BanksBody = unknown;
 
 /** The banks that the service supports (docs/service.md#calls). */
@@ -17,7 +17,10 @@ export class BanksService {
     this.#path = http.pathOf('banks');
   }
 
-  /** GET /banks/v1: the JSON body, unchanged, or what `parse` returns. Throws what {@link ServiceHttpService} throws. */
+  /**
+   * GET /banks/v1. Returns the JSON body unchanged, or the result of `parse`. Throws what {@link ServiceHttpService}
+   * throws.
+   */
   list<T = BanksBody>(options?: HttpCallOptions & ParseOption<T>): Promise<T> {
     return this.#http.get(this.#path, options);
   }

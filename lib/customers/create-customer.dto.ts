@@ -2,13 +2,16 @@ import { IsNotEmpty, IsString, MaxLength } from 'class-validator';
 
 /** Body of POST /customers/v1 (docs/service.md#calls). */
 export class CreateCustomerDto {
-  /** The host application's own id of its user. */
+  /** The application's own id of its user. */
   @MaxLength(1024)
   @IsNotEmpty()
   @IsString()
   app_user_id!: string;
 
-  /** @internal What the compiler plugin of @nestjs/swagger adds to a class. */
+  /**
+   * @internal The metadata that the compiler plugin of @nestjs/swagger would add, so that applications get an OpenAPI
+   * schema.
+   */
   static _OPENAPI_METADATA_FACTORY(): object {
     return {
       app_user_id: {

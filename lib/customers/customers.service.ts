@@ -5,13 +5,13 @@ import { type ServiceHttpService } from '../http/service-http.service.js';
 import { CreateCustomerDto } from './create-customer.dto.js';
 
 /**
- * A customer as the service returns it, unchanged. The specification does not show this response, so nothing checks these
- * two fields at run time: pass `parse` to check them. Other fields pass through untouched.
+ * A customer as the service returns it, unchanged. The specification does not document this response, so the module
+ * does not check these fields at run time. To check them, pass `parse`.
  */
 export type Customer = {
   /** The service's id of the customer. */
   customer_id: string;
-  /** The host application's own id of its user. */
+  /** The application's own id of its user. */
   app_user_id: string;
 } & Record<string, unknown>;
 
@@ -28,12 +28,12 @@ export class CustomersService {
   }
 
   /**
-   * POST /customers/v1: the JSON body, unchanged; `undefined` without one, which the service may answer; or what
-   * `parse` returns.
+   * POST /customers/v1. Returns the JSON body unchanged, or the result of `parse`. If the response has no body:
+   * `undefined`.
    *
-   * Throws ServiceRequestError if the payload is not valid or has another field than {@link CreateCustomerDto} (the service
-   * shows no other; {@link ServiceHttpService.post} sends any), and what {@link ServiceHttpService} throws. If
-   * `outcomeUnknown` is true, the customer may exist.
+   * Throws ServiceRequestError if a field is not valid or is not one of {@link CreateCustomerDto}. To send other
+   * fields, use {@link ServiceHttpService.post}. Also throws what {@link ServiceHttpService} throws. If an error's
+   * `outcomeUnknown` is true, the customer may have been created.
    */
   async create<T = Customer | undefined>(
     customer: CreateCustomerDto,

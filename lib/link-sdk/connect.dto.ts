@@ -25,12 +25,12 @@ export class SessionDto {
 }
 
 /**
- * What a browser may ask for: `ConnectDto` without the customer, which only the host's own session knows
+ * What a browser may choose: `ConnectDto` without the customer, whom the application takes from its own session
  * (docs/service.md#linksdk-parameters).
  */
 export class LinkSessionDto {
-  /** Any texts that are not blank: the service shows no list of values. Duplicates are removed. */
-  // From the last one up: the first that fails is told.
+  /** Texts that are not blank. The service documents no list of values. Duplicates are removed. */
+  // Decorators run from the last to the first, and the first one that fails is reported.
   @MaxLength(256, { each: true })
   @Matches(NOT_BLANK, { each: true, message: 'each value in permissions must not be blank' })
   @IsString({ each: true })
@@ -38,7 +38,7 @@ export class LinkSessionDto {
   @IsArray({ message: "permissions must be an array of texts, for example ['identity']" })
   permissions!: string[];
 
-  /** The bank to connect: 1 to 256 characters, no control characters. */
+  /** The bank to connect: 1 to 256 characters without control characters. */
   @IsOptional()
   @Matches(NO_CONTROL_CHARACTERS, { message: 'bank_identifier must not contain control characters' })
   @MaxLength(256)
@@ -46,7 +46,10 @@ export class LinkSessionDto {
   @IsString()
   bank_identifier?: string | undefined;
 
-  /** @internal What the compiler plugin of @nestjs/swagger adds to a class. */
+  /**
+   * @internal The metadata that the compiler plugin of @nestjs/swagger would add, so that applications get an OpenAPI
+   * schema.
+   */
   static _OPENAPI_METADATA_FACTORY(): object {
     return {
       permissions: {
@@ -69,7 +72,7 @@ export class LinkSessionDto {
 
 /** The input of `connectParameters()`: a request for an SDK session. */
 export class ConnectDto extends LinkSessionDto {
-  /** 1 to 128 letters, digits and `. _ ~ : @ + = -`, not only dots: others could widen the scope. */
+  /** 1 to 128 letters, digits and `. _ ~ : @ + = -`, but not only dots. Other characters could widen the token's scope. */
   @IsCustomerId()
   customer_id!: string;
 
@@ -87,14 +90,14 @@ export class ConnectDto extends LinkSessionDto {
   }
 }
 
-/** What every method of the SDK takes (docs/service.md#linksdk-parameters). A browser may see all of it. */
+/** Parameters for every method of the SDK (docs/service.md#linksdk-parameters). All of them may be sent to a browser. */
 export interface SessionParameters {
-  /** If one is set; absent with OAuth credentials and `linkSdk.includeAppToken: false`. */
+  /** Absent if no app token is set, or if `linkSdk.includeAppToken` is false and there are OAuth credentials. */
   app_token?: string;
-  /** The customer-scoped token: with OAuth credentials. */
+  /** The customer-scoped token, if there are OAuth credentials. */
   access_token?: string;
   customer_id: string;
-  /** In the sandbox only; production has no such field. */
+  /** Present only in the sandbox. */
   sandbox?: true;
 }
 

@@ -10,31 +10,33 @@ import { ConnectDto, SessionDto, type ConnectParameters, type SessionParameters 
 
 const ADD_IT = 'add it to what the method returns: { ...parameters, name: value }';
 
-/** Sessions of the LinkSDK in the browser (docs/service.md#linksdk-parameters). */
+/** Parameters for LinkSDK sessions in the browser (docs/service.md#linksdk-parameters). */
 @Injectable()
 export class LinkSdkService {
-  /** The environment that the sessions are for. It decides whether the SDK's parameters have `sandbox: true`. */
+  /** The environment of the sessions. In the sandbox, the SDK's parameters include `sandbox: true`. */
   readonly environment: ServiceEnvironment;
   /** Absent without OAuth credentials. */
   readonly #getToken: ServiceAuthService['getCustomerToken'] | undefined;
-  /** Set if it is one of the parameters. */
+  /** Absent if the parameters do not include it. */
   readonly #appToken: Secret | undefined;
 
   /** @internal */
   constructor(options: ResolvedOptions, auth: Pick<ServiceAuthService, 'getCustomerToken'>) {
     this.environment = options.environment;
     const hasOAuth = options.oauth !== undefined;
-    // As it is: what a test puts in the place of `auth.getCustomerToken` answers for that alone.
+    // Bound now, so that a test that later replaces `auth.getCustomerToken` does not change sessions.
     this.#getToken = hasOAuth ? auth.getCustomerToken.bind(auth) : undefined;
     this.#appToken = hasOAuth && !options.linkSdk.includeAppToken ? undefined : options.appToken;
   }
 
   /**
-   * What every method of the SDK takes for one customer: the app_token, if one is set, with OAuth credentials a
-   * customer-scoped access_token that is still valid for `linkSdk.minTokenLife`, and `sandbox: true` in the sandbox. A
-   * method's own parameters are added to it.
-   * @throws ServiceRequestError if the request is not valid; ServiceTokenError or ServiceConnectionError if no token can be
-   * obtained; `signal.reason`
+   * Returns the parameters that every method of the SDK takes for one customer. Add the method's own parameters to them.
+   * - `customer_id`
+   * - `app_token`, if one is set
+   * - `access_token`, with OAuth credentials: a customer-scoped token that is still valid for `linkSdk.minTokenLife`
+   * - `sandbox: true`, in the sandbox
+   * @throws ServiceRequestError if the request is not valid; ServiceTokenError or ServiceConnectionError if there is no
+   * token; `signal.reason` if the signal aborts
    * @example { ...(await sdk.sessionParameters({ customer_id })), payment_intent_id }
    */
   async sessionParameters(
@@ -45,7 +47,8 @@ export class LinkSdkService {
   }
 
   /**
-   * The parameters of `Service.connect()`: {@link sessionParameters} with the permissions, each once, and the bank.
+   * Returns the parameters of `Service.connect()`: the {@link sessionParameters}, the permissions without duplicates,
+   * and the bank.
    * @throws as {@link sessionParameters}
    */
   async connectParameters(request: ConnectDto, options?: CallOptions): Promise<ConnectParameters> {
@@ -61,7 +64,7 @@ export class LinkSdkService {
     customer_id: string,
     { signal, timeout }: CallOptions = {},
   ): Promise<SessionParameters> {
-    // Without OAuth no token is asked for, so nobody else checks it.
+    // Without OAuth no token is requested, so nothing else would check the time-out.
     checkTimeout(timeout);
     const token = await this.#getToken?.(customer_id, { signal, timeout });
     return {

@@ -9,8 +9,8 @@ import { type HostConfig } from './host-config.js';
 import { explainEnvFile } from './env-file.js';
 
 /**
- * Makes a module's client of the host's options, the `service` namespace (`service-<name>` for a named module) and the
- * variables, key by key and in this order.
+ * Creates the client of a ServiceModule. Each option comes from the first of these that sets it: the options in code, the
+ * namespace `service` (`service-<name>` for a named module), the environment variables.
  * @throws as {@link createConfiguredClient}
  */
 export async function createModuleClient(
@@ -19,16 +19,16 @@ export async function createModuleClient(
   config: HostConfig,
 ): Promise<StartableClient> {
   const log = new SafeLogger(moduleLabel(name));
-  const namespace = namespaceOf(config.get(namespaceName(name)));
+  const namespace = ownNamespace(config.get(namespaceName(name)));
   const read = await readConfiguration({ name, given, namespace, readVariable: config.get }, log);
   const lacks = read.faults.some(({ isMissing }) => isMissing);
   const noVariable = lacks && !read.hasVariable && namespace === undefined;
   const heading = [
     noVariable
-      ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable; ${inTests(name)}`
+      ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable; ${explainTests(name)}`
       : `The configuration of ${moduleLabel(name)} is not usable`,
     namespace &&
-      `It reads the namespace '${namespaceName(name)}' (registerAs) too; if yours has another purpose, give it another name`,
+      `It also reads the namespace '${namespaceName(name)}' (registerAs). If yours is meant for something else, rename it`,
     lacks && (await explainEnvFile(name, config, noVariable)),
     noVariable &&
       `${GUIDES}/getting-started.md#the-five-modes shows what to set, and npx nestjs-service doctor${name === undefined ? '' : ` --name ${name}`} checks it`,
@@ -36,13 +36,16 @@ export async function createModuleClient(
   return createConfiguredClient(read, systemIo(log), heading.filter(Boolean).join('. '));
 }
 
-/** Ignores a host's namespace or variable of this name for another purpose: it has none of our options. */
-function namespaceOf(found: unknown): object | undefined {
+/**
+ * Ignores a namespace or a variable of this name that has none of our options: the application uses it for something
+ * else.
+ */
+function ownNamespace(found: unknown): object | undefined {
   const isOurs = OPTIONS.some(({ option }) => valueOf(found, option.split('.')[0]) !== undefined);
   return isOurs ? (found as object) : undefined;
 }
 
-function inTests(name: string | undefined): string {
+function explainTests(name: string | undefined): string {
   const token = `getServiceOptionsToken(${name === undefined ? '' : `'${name}'`})`;
   return `a test needs none with stubService(builder), or with overrideProvider(${token}).useValue(options): ${GUIDES}/testing.md#overrideprovider`;
 }

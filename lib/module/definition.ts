@@ -11,18 +11,18 @@ import { hideOptions, hideValue } from './given-options.js';
 
 /** Options of the Nest module itself. */
 export interface ServiceModuleExtras {
-  /** Makes the services injectable everywhere without an import. Default false. */
+  /** Makes the services injectable in every module without an import. Default false. */
   isGlobal?: boolean | undefined;
   /**
-   * For several services in one application. The module named `ksa` reads SERVICE_KSA_* in place of SERVICE_*, and is
-   * injected with `@InjectService(BanksService, 'ksa')`.
+   * Distinguishes several ServiceModules in one application. The module named `ksa` reads SERVICE_KSA_* instead of
+   * SERVICE_*, and you inject its services with `@InjectService(BanksService, 'ksa')`.
    */
   name?: string | undefined;
   /** Providers that the options factory can inject. */
   extraProviders?: Provider[] | undefined;
 }
 
-/** The name of a ServiceModule, as one of its own providers. */
+/** The value of the provider {@link MODULE_NAME}. */
 export interface ModuleName {
   name?: string;
 }
@@ -34,8 +34,8 @@ const OPTIONS_TOKEN = Symbol('nestjs-service:options');
 /** The injection token of a module's client. */
 export const CLIENT = Symbol('nestjs-service:service');
 
-/** The classes that a host can inject, and their keys in the client. */
-const PUBLIC = new Map<Type, keyof StartableClient>([
+/** The classes that an application can inject, with their keys in the client. */
+const INJECTABLE = new Map<Type, keyof StartableClient>([
   [ServiceAuthService as Type, 'auth'],
   [ServiceHttpService as Type, 'http'],
   [LinkSdkService as Type, 'sdk'],
@@ -46,8 +46,8 @@ const PUBLIC = new Map<Type, keyof StartableClient>([
 const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
   moduleName: 'Service',
   optionsInjectionToken: OPTIONS_TOKEN,
-  // Each call makes a module of its own. Without this, Nest's 'deep-hash' would take two modules for the same one,
-  // because it does not see the hidden options.
+  // Each forRoot() makes a separate module. Otherwise Nest's 'deep-hash' algorithm would take two modules for the same one,
+  // because hideOptions() hides from it the options in which they differ.
   alwaysTransient: true,
 })
   .setClassMethodName('forRoot')
@@ -64,14 +64,14 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
         { provide: OPTIONS_TOKEN, useExisting: getServiceOptionsToken(extras.name) },
         ...(extras.extraProviders ?? []).map(hideValue),
         { provide: MODULE_NAME, useValue: { name: extras.name } satisfies ModuleName },
-        ...[...PUBLIC].map(([type, key]) => ({
+        ...[...INJECTABLE].map(([type, key]) => ({
           provide: getServiceToken(type, extras.name),
           inject: [CLIENT],
-          useFactory: (service: StartableClient) => service[key],
+          useFactory: (client: StartableClient) => client[key],
         })),
       ],
       // A named module exports only named tokens, so that no two modules export the same class.
-      exports: [...PUBLIC.keys()].map((type) => getServiceToken(type, extras.name)),
+      exports: [...INJECTABLE.keys()].map((type) => getServiceToken(type, extras.name)),
     }),
   );
 

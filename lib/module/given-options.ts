@@ -2,27 +2,31 @@ import { type FactoryProvider, type Provider, type ValueProvider } from '@nestjs
 import { ConfigService } from '@nestjs/config';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { ServiceConfigurationError } from '../errors/index.js';
-import { HOST_CONFIG, inStartTime, type HostConfig } from './host-config.js';
+import { HOST_CONFIG, withStartTimeout, type HostConfig } from './host-config.js';
 
 /**
- * The host's options, behind a function, so that printing the provider shows no secret. It calls the host's factory, if
- * there is one.
+ * Returns the application's options, from forRoot() or from the factory of forRootAsync(). A function, so that printing the
+ * provider shows no secret.
  */
 export type GivenOptions = () => Promise<unknown>;
 
-/** @param given {@link GivenOptions}, or the options that a test has put in their place */
-export async function givenOptions(given: unknown): Promise<ServiceModuleOptions> {
+/**
+ * Gets the application's options.
+ * @param given {@link GivenOptions}, or the options with which a test has overridden the provider
+ */
+export async function getGivenOptions(given: unknown): Promise<ServiceModuleOptions> {
   const options = typeof given === 'function' ? await (given as GivenOptions)() : given;
   if (typeof options === 'object' && options !== null) return options;
   throw factoryError(
-    'the options factory returned no object; return {} to take everything from the environment.',
+    'the options factory returned no object. To read every option from its variable, return {}.',
   );
 }
 
 /**
- * The provider of the options, by another token, with {@link GivenOptions} as its value. A factory is called after every
- * ConfigModule has loaded. It can inject the ConfigService of any of them, also of one that Nest would not let this
- * module inject.
+ * Replaces Nest's provider of the options by one with another token, whose value is {@link GivenOptions}.
+ *
+ * A factory is called after every ConfigModule has loaded. It can inject the ConfigService of any ConfigModule, even if
+ * that module is neither global nor imported by ours.
  */
 export function hideOptions(provider: Provider, token: unknown, provide: string): Provider {
   if (typeof provider !== 'object' || provider.provide !== token) return provider;
@@ -31,8 +35,10 @@ export function hideOptions(provider: Provider, token: unknown, provide: string)
     return { provide, useValue: () => Promise.resolve(useValue) };
   }
   const { useFactory, inject = [] } = provider as FactoryProvider<unknown>;
-  const dependencies = inject.map((asked) =>
-    typeof asked === 'object' && 'optional' in asked ? asked : { token: asked, optional: false },
+  const dependencies = inject.map((dependency) =>
+    typeof dependency === 'object' && 'optional' in dependency
+      ? dependency
+      : { token: dependency, optional: false },
   );
   return {
     provide,
@@ -53,7 +59,7 @@ export function hideOptions(provider: Provider, token: unknown, provide: string)
             'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',
           );
         });
-        return inStartTime(
+        return withStartTimeout(
           Promise.resolve<unknown>(useFactory(...args)),
           'forRootAsync',
           'the options factory has not finished',
@@ -64,8 +70,8 @@ export function hideOptions(provider: Provider, token: unknown, provide: string)
 }
 
 /**
- * Replaces the value of a host's provider by a factory. Nest may serialise the definitions of modules to compare them,
- * and a value may have sockets, circular references or megabytes.
+ * Replaces a value in a provider of the application by a factory. Nest may serialise module definitions to compare
+ * them, and a value may contain sockets, circular references or megabytes.
  */
 export function hideValue(provider: Provider): Provider {
   if (typeof provider !== 'object' || !('useValue' in provider)) return provider;

@@ -5,11 +5,11 @@ import { systemClock } from '../time/clock.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { within } from '../time/timers.js';
 
-/** The host's configuration: variables and namespaces by their names. */
+/** The application's configuration: reads variables and namespaces by name. */
 export interface HostConfig {
   /**
-   * The host's ConfigService, even if Nest would not let our module inject it. Absent if the application imports no
-   * ConfigModule: only the variables of the process are read then.
+   * The application's ConfigService, even if its ConfigModule is neither global nor imported by ours. Absent if the
+   * application imports no ConfigModule: then only variables of the process are read.
    */
   service?: ConfigService;
   get: (key: string) => unknown;
@@ -17,22 +17,25 @@ export interface HostConfig {
 
 export const HOST_CONFIG = Symbol('nestjs-service:host-config');
 
-/** Created inside a ConfigModule. Nest creates it after this ConfigModule has loaded everything. */
+/**
+ * Created inside a ConfigModule. Its dependencies make Nest create it only after that ConfigModule has loaded
+ * everything.
+ */
 class LoadedConfig {
   constructor(
     @Inject(ConfigService) readonly config: ConfigService,
-    // These providers of @nestjs/config put the loaded values where ConfigService reads them.
+    // These two providers of @nestjs/config store the loaded values where ConfigService reads them.
     @Optional() @Inject('CONFIGURATION_LOADER') _loaded: unknown,
     @Optional() @Inject('VALIDATED_ENV_LOADER') _validated: unknown,
   ) {}
 }
 
 /**
- * Waits for every ConfigModule of the application. They are found in Nest's container, because Nest injects only a
- * ConfigModule that is global or imported by this module. They all write to one store and read from it.
+ * Waits until every ConfigModule of the application has loaded. They are looked up in Nest's container, because Nest would
+ * inject only a ConfigModule that is global or imported by ours. All ConfigModules share one store.
  *
- * @param injected preferred, because it may be a class of the host. A mock that a test puts in its place is not read.
- * @throws ServiceConfigurationError if a ConfigModule has not finished in time; any error of a `load` function
+ * @param injected used if it is the application's, because it may be a subclass. A test's mock of it is not read.
+ * @throws ServiceConfigurationError if a ConfigModule does not load in time; any error of a `load` function
  */
 export async function readHostConfig(
   modules: ModulesContainer,
@@ -41,11 +44,11 @@ export async function readHostConfig(
   const loads = [...modules.values()]
     .filter(({ metatype }) => metatype === ConfigModule)
     .map(({ providers }) => (providers.get(ModuleRef)?.instance as ModuleRef).create(LoadedConfig));
-  const loaded = await inStartTime(
+  const loaded = await withStartTimeout(
     Promise.all(loads),
     'ConfigModule',
     'has not finished loading',
-    'One of its load functions does not end, or waits for something that needs ServiceModule.',
+    'Check its load functions: one of them does not settle, or waits for something that needs ServiceModule.',
   );
   const own = injected && isOfApplication(modules, injected) ? injected : undefined;
   const service = [own, loaded[0]?.config].find((each) => each && canRead(each));
@@ -53,8 +56,8 @@ export async function readHostConfig(
 }
 
 /**
- * False for a mock of `useMocker()`: Nest also mocks an optional ConfigService that our module may not inject, and
- * provides its mocks in a core module of its own.
+ * Whether a ConfigService is the application's, and not a mock of `useMocker()`. Nest also mocks an optional
+ * ConfigService that our module could not inject, and provides its mocks in InternalCoreModule.
  */
 function isOfApplication(modules: ModulesContainer, injected: ConfigService): boolean {
   return [...modules.values()].some(
@@ -63,21 +66,21 @@ function isOfApplication(modules: ModulesContainer, injected: ConfigService): bo
   );
 }
 
-/** False for a mock that a test gave to `overrideProvider(ConfigService)`, if it has no `get` or a value for every name. */
+/** False for a test's mock of ConfigService that has no `get`, or that returns a value for every name. */
 function canRead(service: ConfigService): boolean {
   return typeof service.get === 'function' && (service.get<unknown>('SERVICE_') ?? undefined) === undefined;
 }
 
-/** Seconds that a start waits for functions of the host, which may ask a slow vault. */
+/** Seconds that the start waits for functions of the application, which may read a slow vault. */
 const START_TIMEOUT_S = 60;
 
 /**
- * Waits for the result of a host's function, and keeps the process running. Otherwise Node could end the process in the
- * middle of the start without a message.
+ * Waits for the result of a function of the application, at most 60 s. The timer also keeps the process running: if the
+ * function waits for something that keeps no handle open, Node would end the process during the start, without a message.
  *
- * @throws ServiceConfigurationError after 60 s, with what is not done and what to check
+ * @throws ServiceConfigurationError after 60 s, with a message of what has not finished (`undone`) and what to check
  */
-export async function inStartTime<T>(
+export async function withStartTimeout<T>(
   work: Promise<T>,
   option: string,
   undone: string,

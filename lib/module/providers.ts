@@ -9,13 +9,13 @@ import { ModulesContainer } from '@nestjs/core';
 import { type StartableClient } from '../engine/create-client.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { MODULE_NAME, MODULE_OPTIONS_TOKEN, CLIENT, type ModuleName } from './definition.js';
-import { givenOptions } from './given-options.js';
+import { getGivenOptions } from './given-options.js';
 import { HOST_CONFIG, readHostConfig, type HostConfig } from './host-config.js';
 import { createModuleClient } from './create-module-client.js';
 
 /**
- * The client of a module, and the hooks that start and end it. The tokens are private, so that a host never gets another
- * module's client by its class: it injects the aliases of definition.ts.
+ * The client of a ServiceModule, and the lifecycle hooks that start and close it. Their tokens are private: an application
+ * injects the services by the tokens in definition.ts, so it cannot get the client of another module by accident.
  */
 export const serviceProviders: Provider[] = [
   {
@@ -27,37 +27,38 @@ export const serviceProviders: Provider[] = [
     provide: CLIENT,
     inject: [MODULE_OPTIONS_TOKEN as symbol, MODULE_NAME, HOST_CONFIG],
     useFactory: async (given: unknown, { name }: ModuleName, config: HostConfig) =>
-      createModuleClient(await givenOptions(given), name, config),
+      createModuleClient(await getGivenOptions(given), name, config),
   },
   {
     provide: Symbol('nestjs-service:hooks'),
     inject: [CLIENT],
-    useFactory: serviceHooks,
+    useFactory: lifecycleHooks,
   },
 ];
 
 /**
- * For `imports: [ServiceModule]`, which Nest's message about a missing provider suggests. They belong to the class itself.
- * The providers of forRoot() and forRootAsync() come later, and Nest takes the last provider of a token.
+ * Fails the start with `imports: [ServiceModule]`, which Nest's own message about a missing provider suggests. These
+ * providers belong to the class. forRoot() and forRootAsync() add theirs later, and Nest uses the last provider of a
+ * token.
  */
 export const bareImportProviders: Provider[] = [MODULE_NAME, MODULE_OPTIONS_TOKEN].map((provide) => ({
   provide,
   useFactory: () => {
     const message =
-      'has the class ServiceModule itself, which has no options. Import ServiceModule.forRoot() once, with ' +
-      '{ isGlobal: true }, or in one module that exports ServiceModule. Other modules then import nothing, or that module.';
+      'contains the class ServiceModule itself, which has no options. Import ServiceModule.forRoot() once: either with ' +
+      '{ isGlobal: true }, so that other modules import nothing, or in one module that exports ServiceModule and that the others import.';
     throw ServiceConfigurationError.of('imports', message);
   },
 }));
 
-/** The hooks by which Nest starts and ends the client of a module. */
-function serviceHooks(
-  service: StartableClient,
+/** The lifecycle hooks with which Nest starts and closes a client. */
+function lifecycleHooks(
+  client: StartableClient,
 ): OnApplicationBootstrap & BeforeApplicationShutdown & OnApplicationShutdown {
   return {
-    // Not in onModuleInit: if the host's start fails there, Nest calls no hook to stop what runs.
-    onApplicationBootstrap: () => service.start(),
-    beforeApplicationShutdown: () => service.beginShutdown(),
-    onApplicationShutdown: () => service.close(),
+    // Not onModuleInit(): if another module's onModuleInit() fails, Nest calls no hook that would close the client.
+    onApplicationBootstrap: () => client.start(),
+    beforeApplicationShutdown: () => client.beginShutdown(),
+    onApplicationShutdown: () => client.close(),
   };
 }

@@ -246,7 +246,7 @@ describe('ServiceModule beside ConfigModule', () => {
     expect(error).toBeInstanceOf(ServiceConfigurationError);
     const { message, faults } = error as ServiceConfigurationError;
     expect(message).toMatch(
-      /^The configuration of ServiceModule is not usable. It reads the namespace 'service' \(registerAs\) too; if yours has another purpose, give it another name:/,
+      /^The configuration of ServiceModule is not usable. It also reads the namespace 'service' \(registerAs\)\. If yours is meant for something else, rename it:/,
     );
     expect(faults.map(({ option }) => option).sort()).toEqual([
       'environment',
@@ -333,7 +333,7 @@ describe('ServiceModule beside ConfigModule', () => {
       const validate = ({ PORT }: Record<string, unknown>) => ({ PORT });
       const message = await messageWith(lines, () => [ConfigModule.forRoot({ validate })]);
       expect(message).toMatch(
-        /^ServiceModule found no SERVICE_\* variable; .*\. \.env has SERVICE_APP_TOKEN \(and 1 more\), and ConfigModule does not give it: .*z\.looseObject/,
+        /^ServiceModule found no SERVICE_\* variable; .*\. \.env has SERVICE_APP_TOKEN \(and 1 more\), and ConfigModule does not give it\. .*z\.looseObject/,
       );
       expect(message).toMatch(/envFilePath names another file/);
       expect(message).not.toContain('Check that .env');

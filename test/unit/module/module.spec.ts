@@ -13,7 +13,7 @@ import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { type ServiceModuleOptions } from '../../../lib/config/options.js';
 import {
-  givenOptions,
+  getGivenOptions,
   hideOptions,
   hideValue,
   type GivenOptions,
@@ -26,9 +26,9 @@ describe('The options in their provider', () => {
 
   it.each([undefined, null, 'text', () => ({})])('are refused where they are %p', async (options) => {
     const refused = 'the options factory returned no object';
-    await expect(givenOptions(async () => options)).rejects.toThrow(refused);
+    await expect(getGivenOptions(async () => options)).rejects.toThrow(refused);
     // As a test may have put them in their place.
-    if (typeof options !== 'function') await expect(givenOptions(options)).rejects.toThrow(refused);
+    if (typeof options !== 'function') await expect(getGivenOptions(options)).rejects.toThrow(refused);
   });
 
   it('show no value where Nest prints them, nor do those that a host adds', () => {
