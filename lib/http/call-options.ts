@@ -8,7 +8,7 @@ import { type PathParams } from './path-template.js';
 export interface CallOptions {
   /** Aborts this call alone; it then rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds for the whole call, retries and body included, at most a day. Default (also for 0): `http.timeout`. */
+  /** Milliseconds for the whole call, at most a day: retries, body and the application's interceptors included. Default (also for 0): `http.timeout`. */
   timeout?: number | undefined;
 }
 

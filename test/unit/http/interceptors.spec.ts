@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { type RequestListener } from 'node:http';
 import { type ServiceConnectionError } from '../../../lib/errors/index.js';
+import { type Call } from '../../../lib/http/call.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { type ServiceCallEvent } from '../../../lib/telemetry/call-event.js';
 import { nextTurn } from '../../../lib/time/clock.js';
@@ -73,7 +74,7 @@ describe('an interceptor that never settles', () => {
       let reached: () => void = () => undefined;
       const isReached = new Promise<void>((resolve) => (reached = resolve));
       axios.interceptors[which].use(() => (reached(), hang()));
-      const call = errorOf(axios.post('/a', {}));
+      const call = errorOf(axios.post('/a', {}, { timeout: 3_600_000 }));
       await isReached;
       let drained = false;
       const draining = inFlight.drain().then(() => (drained = true));
@@ -178,12 +179,27 @@ describe('interceptors of the application', () => {
     expect(arrived).toHaveLength(1);
   });
 
-  it('that have settled leave a config that can be used for another call', async () => {
+  it('that have settled leave a config that can be used for another call, with time of its own', async () => {
     const { axios, arrived } = await setUp();
     axios.interceptors.response.use((answer) => answer);
-    const { config } = await axios.get('/a', { timeout: 60_000 });
+    const endsAt = performance.now() + 500;
+    const { config } = await axios.get('/a', { timeout: 500 });
+    await until(() => performance.now() > endsAt + 5);
     expect((await axios.request(config)).status).toBe(200);
     expect(arrived).toHaveLength(2);
+  });
+
+  it('do not hide that a change was done by the error of another request that they send', async () => {
+    const { axios } = await setUp({
+      retries: 0,
+      listener: ({ method }, response) => response.writeHead(method === 'GET' ? 404 : 200).end('{}'),
+    });
+    axios.interceptors.response.use(
+      ({ config }) => axios.request({ ...config, method: 'get', url: '/state/v1' }),
+      hang,
+    );
+    const error = await errorOf(axios.post('/a', {}, { timeout: 500 }));
+    expect(error).toMatchObject({ method: 'POST', reason: NOT_SETTLED, outcomeUnknown: true });
   });
 
   it('may prolong the call by a longer `timeout`, and limit a request by a shorter one', async () => {
@@ -200,6 +216,17 @@ describe('interceptors of the application', () => {
     expect((await axios.get('/slow', { timeout: 20 })).data).toEqual({ slow: true });
     const error = await errorOf(axios.get('/never'));
     expect((error as Error).message).toMatch(/\b40 ms\b/);
+  });
+
+  it('end at the longer `timeout` if they do not settle then', async () => {
+    const { axios } = await setUp({
+      listener: (_, response) => void setTimeout(() => response.end('{}'), 150),
+    });
+    axios.interceptors.request.use((config) => ({ ...config, timeout: 1_000 }));
+    axios.interceptors.response.use(hang);
+    const error = await errorOf(axios.get('/a', { timeout: 20 }));
+    expect(error).toMatchObject({ reason: NOT_SETTLED });
+    expect((error as Error).message).toMatch(/within 1000 ms/);
   });
 
   it.each(['the caller', 'an interceptor'])(
@@ -238,12 +265,12 @@ describe("the module's own interceptor", () => {
       credentialsNow: () => credentialsOf(`token-${used.push('')}`),
     });
     let atHand: unknown;
-    const transformRequest = (data: unknown) => {
-      atHand = used.length;
-      return data;
+    const transformRequest = function (this: object) {
+      const [call] = Object.getOwnPropertySymbols(this).map((key) => (this as never)[key] as Call);
+      atHand = { ...call.getHeaders() };
     };
     await axios.get('/a', { transformRequest });
-    expect(atHand).toBe(1);
+    expect(atHand).toMatchObject({ authorization: 'Bearer token-1' });
     expect(arrived.map(({ headers }) => headers.authorization)).toEqual(['Bearer token-2', 'Bearer token-3']);
   });
 
@@ -317,9 +344,14 @@ describe('what interceptors see of a path', () => {
   ])('may be changed: %s', async (_, path, pathParams, change, sent, route) => {
     const { axios, arrived } = await setUp({ listener: failing(404) });
     axios.interceptors.request.use((config) => ({ ...config, ...change(config) }));
-    const error = await errorOf(axios.get(path, { pathParams } as object));
+    let seen: unknown;
+    const transformRequest = function (this: Config) {
+      seen = this.route;
+    };
+    const error = await errorOf(axios.get(path, { pathParams, transformRequest } as object));
     expect(arrived[0]?.url).toBe(sent);
     expect(error).toMatchObject({ route, path: sent });
+    expect(seen).toBe(route);
   });
 
   it('is what the caller wrote, if its values are wrong: the error comes after the interceptors', async () => {
