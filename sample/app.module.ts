@@ -12,7 +12,7 @@ import { HealthController } from './health/health.controller.js';
 import { LinkSessionController } from './link-session/link-session.controller.js';
 import { CustomerSessions } from './session/customer-session.js';
 
-/** A host application of the service. SERVICE_* variables, or .env, configure it. */
+/** An application that uses the service. It is configured with SERVICE_* variables, also from .env. */
 @Module({
   imports: [
     ConfigModule.forRoot(),

@@ -10,14 +10,14 @@ import { printStartReport } from './start/report.js';
 export async function startApplication(port: number, host: string, isSimulated: boolean): Promise<void> {
   const playground = isSimulated ? await startSimulation() : undefined;
   const app = await NestFactory.create<NestExpressApplication>(PageModule.forRoot(playground), {
-    // A failure to start is told once, by main.ts, in words; not by a log of stacks.
+    // main.ts prints one readable message if the start fails. Without this, Nest would log stacks and exit.
     abortOnError: false,
-    // Until the report is printed, as forty lines about modules and routes would hide it.
+    // Nest's forty lines about modules and routes would hide the start report, so they are turned off until it is printed.
     logger: ['fatal', 'error', 'warn'],
     bufferLogs: true,
     autoFlushLogs: false,
-    // A browser keeps connections open that it has not used yet. Without this, the stop would wait for them. It also
-    // ends running requests, so it is not for production.
+    // Browsers open connections in advance, and the shutdown would wait for them. This option also ends requests that are
+    // running, so do not use it in production.
     forceCloseConnections: true,
   });
   app.enableShutdownHooks();
@@ -30,7 +30,7 @@ export async function startApplication(port: number, host: string, isSimulated: 
   app.useLogger(['fatal', 'error', 'warn', 'log']);
 }
 
-/** No static import: with a service of its own, a host needs neither the simulator nor its packages. */
+/** Imported only when needed: an application with an account needs neither the simulator nor its packages. */
 async function startSimulation(): Promise<DynamicModule> {
   const { PlaygroundModule } = await import('./playground/playground.module.js');
   return PlaygroundModule.start();

@@ -2,7 +2,7 @@ import { Global, Injectable, Module, type OnApplicationShutdown } from '@nestjs/
 import { type ServiceCallEvent } from 'nestjs-service';
 import { Subject } from 'rxjs';
 
-/** The calls of the service as they end: what `http.onCall` is told. */
+/** Publishes the event of each call that has ended. `http.onCall` adds the events. */
 @Injectable()
 export class CallLog implements OnApplicationShutdown {
   readonly calls = new Subject<ServiceCallEvent>();
@@ -14,7 +14,7 @@ export class CallLog implements OnApplicationShutdown {
   }
 }
 
-/** One log for all modules of the service. */
+/** Shared by all ServiceModules of the application. */
 @Global()
 @Module({ providers: [CallLog], exports: [CallLog] })
 export class CallLogModule {}

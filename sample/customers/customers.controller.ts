@@ -6,7 +6,7 @@ import { ApiServiceErrors } from '../errors/api-service-errors.js';
 import { CustomerSessions } from '../session/customer-session.js';
 import { customerOf } from './customer-of.js';
 
-/** A real host takes app_user_id from its signed-in user. Here, whoever names a user gets the session of its customer. */
+/** In a real application app_user_id comes from the signed-in user. Here, the request names any user. */
 @ApiTags('service')
 @ApiServiceErrors()
 @Controller('customers')

@@ -9,7 +9,7 @@ class ServiceErrorAnswer {
   @ApiProperty({ required: false, example: 'CUSTOMER_ALREADY_EXISTS' }) serviceStatus?: string;
 }
 
-/** The answers of ServiceExceptionFilter, on a controller or a method: a recipe of docs/recipes.md. */
+/** Documents the responses of ServiceExceptionFilter for Swagger, on a controller or a method. See docs/recipes.md. */
 export function ApiServiceErrors(): ClassDecorator & MethodDecorator {
   const answer = (status: number) =>
     ApiResponse({ status, type: ServiceErrorAnswer, description: STATUS_CODES[status] });

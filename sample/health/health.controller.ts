@@ -11,7 +11,7 @@ export class HealthController {
     private readonly service: ServiceHealthIndicator,
   ) {}
 
-  /** Whether the service answers, and how long our certificate lasts. */
+  /** Reports whether the service answers, and when the client certificate expires. */
   @Get()
   @HealthCheck()
   check(): Promise<HealthCheckResult> {

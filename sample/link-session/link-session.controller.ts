@@ -4,7 +4,7 @@ import { LinkSdkService, LinkSessionDto, type ConnectParameters } from 'nestjs-s
 import { ApiServiceErrors } from '../errors/api-service-errors.js';
 import { CustomerGuard, type CustomerRequest } from '../session/customer-session.js';
 
-/** The customer is that of the visitor's session. The caller cannot name another one. */
+/** Uses the customer of the visitor's session, so that the caller cannot name another one. */
 @ApiTags('service')
 @ApiServiceErrors()
 @Controller('link-session')

@@ -1,6 +1,6 @@
 import { type ServicesInUse } from './services-in-use.js';
 
-/** What an engineer wants to see. Nothing in it is secret. */
+/** The status panel of the page. It contains nothing secret. */
 export function describeStatus(services: ServicesInUse): object {
   const { environment, authentication, baseUrl, simulator, auth } = services;
   return {

@@ -3,8 +3,8 @@ import { BaseExceptionFilter } from '@nestjs/core';
 import { answerOf, ServiceError } from 'nestjs-service';
 
 /**
- * Answers as ServiceExceptionFilter does, with the hint, which that filter writes to the log alone: the page is for those
- * who run the application, not for its users.
+ * Responds like ServiceExceptionFilter, and adds the hint of the error, which that filter only writes to the log. The page is
+ * for the people who run the application, so they may see it.
  */
 @Catch(ServiceError)
 export class HintFilter extends BaseExceptionFilter {

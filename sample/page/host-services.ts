@@ -11,7 +11,7 @@ import {
 import { NEVER } from 'rxjs';
 import { type CallContext, type PageServices, type ServicesInUse } from './services-in-use.js';
 
-/** The services of the application itself. */
+/** Lets the page use the services of the application, which is configured for a real service. */
 @Injectable()
 export class HostServices implements PageServices {
   readonly choices = { modes: [], faults: [] };

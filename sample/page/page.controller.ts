@@ -20,7 +20,7 @@ import { CustomerGuard, type CustomerRequest, CustomerSessions } from '../sessio
 import { HintFilter } from './hint.filter.js';
 import { PAGE_SERVICES, type PageServices } from './services-in-use.js';
 
-/** What the page asks its own server for. */
+/** The routes that the page calls. */
 @ApiExcludeController()
 @UseFilters(HintFilter)
 @Controller('page')
@@ -44,11 +44,11 @@ export class PageController {
     const { customers, http } = this.services.current;
     const customerId = this.sessions.begin(response, await customerOf(customers, http, app_user_id));
     if (customerId === undefined)
-      throw new BadGatewayException('The service answered without a customer id.');
+      throw new BadGatewayException('The service created a customer, but its response has no customer_id.');
     return { customer_id: customerId };
   }
 
-  /** Until when the browser can use the token that it got; never the token itself. */
+  /** Returns when the browser's customer token expires, but not the token. */
   @Get('customer-token')
   @UseGuards(CustomerGuard)
   async customerToken(@Req() { customerId }: CustomerRequest): Promise<{ expires_at: Date }> {
@@ -56,7 +56,7 @@ export class PageController {
     return { expires_at: expiresAt };
   }
 
-  /** The customer is the visitor's own. The browser cannot name another one. */
+  /** Uses the customer of the visitor's session, so that the browser cannot name another one. */
   @Post('link-session')
   @HttpCode(200)
   @UseGuards(CustomerGuard)

@@ -6,7 +6,7 @@ import { PAGE_SERVICES } from './services-in-use.js';
 import { ShownCalls } from './shown-calls.js';
 import { StatusController } from './status.controller.js';
 
-/** The application with its page, which uses the application's service, or the playground where there is one. */
+/** The application with the page. With a playground the page uses its simulators, otherwise the application's services. */
 @Module({})
 export class PageModule {
   static forRoot(playground?: DynamicModule): DynamicModule {

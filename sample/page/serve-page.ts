@@ -13,7 +13,7 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The page at `/`: plain files, no build step. */
+/** Serves the page at `/`: plain files without a build step. */
 export function servePage(app: NestExpressApplication): void {
   app.useStaticAssets(fileURLToPath(new URL('./public', import.meta.url)), {
     setHeaders: (response: ServerResponse) => {

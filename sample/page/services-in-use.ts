@@ -19,17 +19,17 @@ export interface ServicesInUse {
   sdk: LinkSdkService;
   /** The address of the API. */
   baseUrl: string;
-  /** What is there, if it is not the service itself. */
+  /** Describes the simulator at that address. Absent for a real service. */
   simulator?: string;
 }
 
-/** In which mode a call was made, and what authenticated it, where that is known; nothing secret. */
+/** The mode in which a call was made and, if known, what authenticated it. It contains nothing secret. */
 export interface CallContext {
   mode: string;
   credentials?: readonly string[];
 }
 
-/** Modes to switch to, and faults to inject: names with their titles. */
+/** The modes and faults that the page offers. */
 export interface PageChoices {
   modes: readonly Choice[];
   /** The name of the mode in use. */
@@ -42,19 +42,19 @@ interface Choice {
   title: string;
 }
 
-/** A fault that the mode in use cannot have says why. */
 interface FaultChoice extends Choice {
+  /** Why the fault cannot happen in the current mode. Absent if it can. */
   impossible?: string;
 }
 
-/** What the page works with: the application's own services, or those of the playground. */
+/** The services that the page uses: those of the application, or those of the playground. */
 export interface PageServices {
   readonly current: ServicesInUse;
-  /** What the page can switch; nothing with a service of the host's. */
+  /** Empty with a real service. */
   readonly choices: PageChoices;
-  /** Says that the choice changed. */
+  /** Emits when the mode has changed. */
   readonly switched: Observable<unknown>;
-  /** Asked when the call has ended. */
+  /** Called when the call has ended. */
   contextOf(call: ServiceCallEvent): CallContext;
 }
 

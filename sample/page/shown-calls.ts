@@ -6,7 +6,7 @@ import { PAGE_SERVICES, type CallContext, type PageServices } from './services-i
 
 const MAX_CALLS = 20;
 
-/** One call of the service or one request for a token, its retries included. */
+/** One call of the service, or one token request, including its retries. */
 interface ShownCall extends CallContext {
   method: string;
   path: string;
@@ -17,7 +17,7 @@ interface ShownCall extends CallContext {
   failed: boolean;
 }
 
-/** The last calls, and those to come. */
+/** Replays the last calls to each new subscriber, then emits new ones. */
 @Injectable()
 export class ShownCalls extends ReplaySubject<ShownCall> {
   constructor(log: CallLog, @Inject(PAGE_SERVICES) services: PageServices) {

@@ -7,7 +7,7 @@ import { ShownCalls } from './shown-calls.js';
 
 const STATUS_EVERY_MS = 1_000;
 
-/** What happens, as it happens: server-sent events. */
+/** Sends the status, the choices and each call to the page, as server-sent events. */
 @ApiExcludeController()
 @Controller('page')
 export class StatusController {

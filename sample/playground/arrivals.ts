@@ -1,11 +1,11 @@
 import { type ServiceCallEvent } from 'nestjs-service';
 import { type RecordedRequest, type ServiceSimulator } from 'nestjs-service/testing';
 
-/** Finds the request of a call among those that a simulator has recorded. */
+/** Finds the recorded request of a call, to show what authenticated it. */
 export class Arrivals {
   readonly #found = new WeakSet<RecordedRequest>();
 
-  /** Its last attempt, once the call has ended; undefined if none arrived. */
+  /** Returns the last attempt of a call that has ended. Undefined if no attempt arrived at the simulator. */
   of(
     { kind, status, requestId }: ServiceCallEvent,
     { apiRequests, tokenRequests }: ServiceSimulator,
@@ -13,14 +13,14 @@ export class Arrivals {
     if (kind === 'api')
       return apiRequests.findLast(({ headers }) => headers['x-correlation-id'] === requestId);
     if (status === undefined) return undefined;
-    // A token request has no id of its call; they are answered in the order of their arrival.
+    // A token request has no correlation id. But token requests are answered in the order of their arrival.
     const request = tokenRequests.find((each) => each.status === status && !this.#found.has(each));
     if (request) this.#found.add(request);
     return request;
   }
 }
 
-/** What authenticated a request: names, schemes and lengths, and no character of a value. */
+/** Describes what authenticated a request: names, schemes and lengths, but no character of a secret. */
 export function describeCredentials(request: RecordedRequest | undefined): string[] {
   if (!request) return ['nothing arrived at the simulator'];
   const { headers, form, certificateSubject } = request;

@@ -4,7 +4,7 @@ import { type PageChoices } from '../page/services-in-use.js';
 import { type PlaygroundMode } from './modes.js';
 import { type Simulators } from './simulators.js';
 
-/** Milliseconds that the simulator presents an expired certificate. */
+/** How long the simulator presents an expired certificate. */
 const EXPIRED_MS = 4_000;
 const BANKS = '/banks/v1';
 
@@ -15,9 +15,9 @@ const IMPOSSIBLE = {
 
 interface PageFault {
   title: string;
-  /** The authentication without which a call cannot have this fault. */
+  /** The authentication that this fault requires. */
   needs?: keyof typeof IMPOSSIBLE;
-  /** @param simulator of the mode in use */
+  /** @param simulator the simulator of the current mode */
   inject(simulator: ServiceSimulator, simulators: Simulators): unknown;
 }
 
@@ -57,13 +57,13 @@ const PAGE_FAULTS: Readonly<Record<string, PageFault>> = {
     inject: async (simulator) => {
       const [notBefore, notAfter] = [new Date(Date.now() - 172_800_000), new Date(Date.now() - 86_400_000)];
       await simulator.useServerCertificate({ notBefore, notAfter });
-      // A stopped simulator has no servers to change.
+      // Fails if the application has stopped the simulator meanwhile.
       setTimeout(() => void simulator.useServerCertificate().catch(() => undefined), EXPIRED_MS).unref();
     },
   },
 };
 
-/** Those that the mode cannot have say why. */
+/** Lists the faults. One that cannot happen in this mode says why. */
 export function faultChoices({ authentication }: PlaygroundMode): PageChoices['faults'] {
   return Object.entries(PAGE_FAULTS).map(([name, { title, needs }]) => ({
     name,
@@ -78,6 +78,9 @@ export async function injectFault(
   simulators: Simulators,
 ): Promise<void> {
   const fault = Object.hasOwn(PAGE_FAULTS, name) ? PAGE_FAULTS[name] : undefined;
-  if (fault === undefined) throw new BadRequestException(`There is no fault ${name}.`);
+  if (fault === undefined)
+    throw new BadRequestException(
+      `There is no fault '${name}'. Known: ${Object.keys(PAGE_FAULTS).join(', ')}.`,
+    );
   await fault.inject(simulator, simulators);
 }

@@ -4,7 +4,7 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import { type ConnectParameters } from 'nestjs-service';
 import { Playground } from './playground.js';
 
-/** Stands in for the LinkSDK and what it asks the service for, which the simulator has not: nobody has described it. */
+/** A fake of the LinkSDK and of its requests to the service, which are not documented, so the simulator does not have them. */
 @ApiExcludeController()
 @Controller()
 export class LinkSdkController {
@@ -16,16 +16,16 @@ export class LinkSdkController {
     return readFileSync(new URL('./link-sdk.js', import.meta.url), 'utf8');
   }
 
-  /** A session that may begin: what the customer is asked for. */
+  /** Checks the parameters of a session, and returns what the customer is asked for. */
   @Post('link-sdk/sessions')
   openSession(@Body() parameters: ConnectParameters): Pick<ConnectParameters, 'permissions'> {
-    const refusal = this.#refusalOf(parameters);
+    const refusal = this.#explainRefusal(parameters);
     if (refusal !== undefined) throw new ForbiddenException(refusal);
     const { customer_id, permissions, bank_identifier } = parameters;
     return { customer_id, permissions, ...(bank_identifier && { bank_identifier }) } as ConnectParameters;
   }
 
-  #refusalOf({ access_token, app_token, customer_id }: ConnectParameters): string | undefined {
+  #explainRefusal({ access_token, app_token, customer_id }: ConnectParameters): string | undefined {
     const { simulator, mode } = this.playground;
     if (app_token !== undefined && app_token !== simulator.appToken) return 'The app token is not valid.';
     if (access_token === undefined && mode.oauth === 'disabled') {

@@ -1,4 +1,4 @@
-// Stands in for the service's LinkSDK in the browser: Service.connect(parameters, onOutcome).
+// A fake of the service's LinkSDK in the browser: Service.connect(parameters, onOutcome).
 //
 // The outcome is one of
 //   { status: 'connected', customer_id, permissions, bank_identifier? }
@@ -19,7 +19,7 @@
     return made;
   }
 
-  /** Resolves to whether the customer allows it. The dialog has its own styles, and leaves the page's alone. */
+  /** Asks the customer in a dialog, and resolves to whether the customer allows it. A shadow root isolates the styles. */
   function ask({ permissions, bank_identifier }) {
     return new Promise((resolve) => {
       const host = element('div');

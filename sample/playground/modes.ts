@@ -1,17 +1,18 @@
 import { type ServiceAuthentication, type ServiceEnvironment, type ServiceUrls } from 'nestjs-service';
 
-/** A mode of the module, in an application at the service. */
+/** A mode of ServiceModule that the page offers. */
 export interface PlaygroundMode {
   /** The name of its ServiceModule. */
   name: string;
   title: string;
   environment: ServiceEnvironment;
   authentication: ServiceAuthentication;
-  /** Where its calls go. */
+  /** The address that its calls go to. */
   address: keyof ServiceUrls;
   /**
-   * Left out: the application has OAuth enabled, and the module has its credentials, at least for customer tokens.
-   * `disabled`: the application has no OAuth. `missing`: it has, but the module has no credentials for it.
+   * - Left out: OAuth is enabled for the application, and the module has OAuth credentials, at least for customer tokens.
+   * - `disabled`: OAuth is not enabled for the application.
+   * - `missing`: OAuth is enabled for the application, but the module has no OAuth credentials.
    */
   oauth?: 'disabled' | 'missing';
 }

@@ -13,7 +13,7 @@ class FaultDto {
   name!: string;
 }
 
-/** The switches of the page, where there is a simulator to switch. */
+/** Switches the mode and injects faults, for the page. */
 @ApiExcludeController()
 @Controller('page')
 export class PlaygroundController {

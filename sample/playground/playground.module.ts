@@ -5,16 +5,16 @@ import { PlaygroundController } from './playground.controller.js';
 import { Playground } from './playground.js';
 import { Simulators } from './simulators.js';
 
-/** The modes of the module on simulators, for the page to switch between. */
+/** One ServiceModule for each mode, connected to simulators. The page switches between them. */
 @Module({})
 export class PlaygroundModule {
-  /** Also configures this process for one of the simulators, as a .env would: for the routes. */
+  /** Also sets the SERVICE_* variables of this process, like a .env, so that the application's routes use a simulator. */
   static async start(): Promise<DynamicModule> {
     const simulators = await Simulators.start();
     Object.assign(process.env, simulators.variables);
     return {
       module: PlaygroundModule,
-      imports: simulators.modules(),
+      imports: simulators.makeModules(),
       controllers: [PlaygroundController, LinkSdkController],
       providers: [
         { provide: Simulators, useValue: simulators },

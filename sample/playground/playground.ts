@@ -28,7 +28,7 @@ import {
   type ServicesInUse,
 } from '../page/services-in-use.js';
 
-/** The page's choice of a mode, and its faults. */
+/** Keeps the current mode of the page, and injects faults. */
 @Injectable()
 export class Playground implements PageServices, OnApplicationShutdown {
   mode = MODES[0];
@@ -40,7 +40,7 @@ export class Playground implements PageServices, OnApplicationShutdown {
     private readonly modules: ModuleRef,
   ) {}
 
-  /** Of the mode in use. */
+  /** The simulator of the current mode. */
   get simulator(): ServiceSimulator {
     return this.simulators.of(this.mode);
   }
@@ -67,7 +67,10 @@ export class Playground implements PageServices, OnApplicationShutdown {
 
   use(name: string): void {
     const mode = MODES.find((each) => each.name === name);
-    if (mode === undefined) throw new BadRequestException(`There is no mode ${name}.`);
+    if (mode === undefined)
+      throw new BadRequestException(
+        `There is no mode '${name}'. Known: ${MODES.map((each) => each.name).join(', ')}.`,
+      );
     this.mode = mode;
     this.switched.next();
   }
@@ -76,7 +79,7 @@ export class Playground implements PageServices, OnApplicationShutdown {
     await injectFault(fault, this.simulator, this.simulators);
   }
 
-  /** The routes of the application have a module without a name. */
+  /** A call without a module name comes from the routes of the application. */
   contextOf(call: ServiceCallEvent): CallContext {
     const mode = MODES.find(({ name }) => name === call.module);
     const simulator = mode ? this.simulators.of(mode) : this.simulators.withOAuth;

@@ -8,14 +8,14 @@ import { type IssuedCertificate, knownApiRoutes, ServiceSimulator } from 'nestjs
 import { CallLog } from '../calls/call-log.js';
 import { MODES, type PlaygroundMode } from './modes.js';
 
-/** How many requests each simulator keeps: enough for the calls that the page shows. */
+/** How many requests each simulator keeps. The page shows the last 20 calls, and each may have several attempts. */
 const MAX_REQUESTS = 200;
 
-/** Two applications at a simulated service: one with OAuth enabled, and one without. A simulator is one application. */
+/** Two simulators, because each simulates one application at the service: one with OAuth enabled, and one without. */
 export class Simulators {
   readonly #folder = mkdtempSync(join(tmpdir(), 'nestjs-service-sample-'));
   readonly #secretFile = join(this.#folder, 'client-secret');
-  /** Of the modes. The routes have another one, which the page does not replace. */
+  /** The client certificate of the modes. The application's routes use another one, which the page does not replace. */
   #certificate: IssuedCertificate;
 
   private constructor(
@@ -36,7 +36,7 @@ export class Simulators {
     return new Simulators(withOAuth, withoutOAuth, await issue(withOAuth));
   }
 
-  /** For the routes, as a .env would have them: mutual TLS as in production, and OAuth for customer tokens. */
+  /** The SERVICE_* variables for the application's routes: production with mutual TLS, and OAuth for customer tokens. */
   get variables(): Record<string, string> {
     const { SERVICE_CLIENT_SECRET: _, ...variables } = this.withOAuth.env({
       environment: 'production',
@@ -49,9 +49,9 @@ export class Simulators {
     return oauth === 'disabled' ? this.withoutOAuth : this.withOAuth;
   }
 
-  /** A named ServiceModule for each mode. */
-  modules(): DynamicModule[] {
-    return MODES.map((mode) => this.#moduleOf(mode));
+  /** Makes a named ServiceModule for each mode. */
+  makeModules(): DynamicModule[] {
+    return MODES.map((mode) => this.#makeModule(mode));
   }
 
   rotateSecret(): void {
@@ -59,7 +59,7 @@ export class Simulators {
     this.#writeSecret();
   }
 
-  /** Another client certificate, while the one before is refused. */
+  /** Issues another client certificate, and revokes the previous one. */
   async replaceCertificate(): Promise<void> {
     const refused = this.#certificate;
     this.#certificate = await issue(this.withOAuth);
@@ -75,8 +75,8 @@ export class Simulators {
     writeFileSync(this.#secretFile, this.withOAuth.clientSecret, { mode: 0o600 });
   }
 
-  /** Secret and certificate are functions, as from a vault: the module asks again for what was replaced. */
-  #moduleOf(mode: PlaygroundMode): DynamicModule {
+  /** Secret and certificate are functions, as with a vault, so that the module reads them again after they were replaced. */
+  #makeModule(mode: PlaygroundMode): DynamicModule {
     const { name, environment, authentication, oauth } = mode;
     const simulator = this.of(mode);
     const { clientId, chain } = simulator;
@@ -90,7 +90,7 @@ export class Simulators {
       inject: [CallLog],
       useFactory: (log: CallLog) => ({
         ...given,
-        // So that a call that hangs is tried again within the time of the page.
+        // The fault "Time-out" hangs one attempt. This limit lets the retry happen before the page gives up after 3 s.
         http: { onCall: log.add, requestId: randomUUID, attemptTimeout: 1_000 },
       }),
     });

@@ -6,17 +6,17 @@ import { type Customer } from 'nestjs-service';
 const COOKIE = 'sample_session';
 const MAX_SESSIONS = 1_000;
 
-/** A request of a visitor who has a customer of the service. */
+/** A request that has passed {@link CustomerGuard}. */
 export interface CustomerRequest extends IncomingMessage {
   customerId: string;
 }
 
-/** Stands in for the sign-in of a real host: which customer belongs to which visitor, by a cookie. */
+/** Remembers the customer of each visitor with a cookie. In a real application the sign-in does this. */
 @Injectable()
 export class CustomerSessions {
   readonly #customers = new Map<string, string>();
 
-  /** Returns the customer's id; undefined, and no session, where the answer of the service has none. */
+  /** Starts a session and returns the customer's id. Without an id in the service's response, returns undefined. */
   begin(response: ServerResponse, customer: Customer | undefined): string | undefined {
     const customerId: unknown = customer?.customer_id;
     if (typeof customerId !== 'string') return undefined;
@@ -36,7 +36,7 @@ export class CustomerSessions {
   }
 }
 
-/** Lets a visitor pass who has a customer, and says whose session it will be. */
+/** Requires a session with a customer, and puts the customer's id on the request. */
 @Injectable()
 export class CustomerGuard implements CanActivate {
   constructor(private readonly sessions: CustomerSessions) {}

@@ -1,7 +1,7 @@
 import { type INestApplication } from '@nestjs/common';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 
-/** The Swagger page at /docs, and the document itself at /docs-json. */
+/** Serves Swagger UI at /docs, and the OpenAPI document at /docs-json. */
 export function addDocs(app: INestApplication): void {
   const config = new DocumentBuilder()
     .setTitle('Sample of nestjs-service')

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 
-/** The variables of the process, and of .env where there is one, before ConfigModule is loaded. */
+/** Reads the variables of the process and of .env, before ConfigModule is loaded. */
 export function readEnvironment(): NodeJS.ProcessEnv {
   try {
     return { ...parseEnv(readFileSync('.env', 'utf8')), ...process.env };

@@ -1,13 +1,13 @@
-/** The message where the application cannot start: what is wrong and how to correct it. A stack only for a bug. */
+/** Says why the application cannot start, and what to do. Shows a stack only for a bug. */
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // By its name, as the package may not be loaded yet.
+  // Not with instanceof, because the package may not be loaded yet.
   const isServiceError = /^Service\w*Error$/.test(error.name);
   if (isServiceError || error instanceof RangeError) return error.message;
   if (hasCode(error, 'EADDRINUSE'))
-    return `Port ${error.port} is taken. Set the variable PORT to a free one, in the environment or in .env.`;
+    return `Port ${error.port} is in use. Is the sample running already? Otherwise set PORT to a free port, in the environment or in .env.`;
   if (hasCode(error, 'EACCES'))
-    return `Port ${error.port} may not be used by this user. Set PORT to one from 1024 on.`;
+    return `This user may not listen on port ${error.port}. Set PORT to 1024 or above.`;
   return error.stack ?? error.message;
 }
 

@@ -6,7 +6,7 @@ import {
   type LinkSdkService,
 } from 'nestjs-service';
 
-/** Milliseconds for each call, so that a service that does not answer is reported soon. */
+/** Shorter than the default, so that a service that does not answer is reported soon. */
 const TIMEOUT_MS = 10_000;
 const APP_USER_ID = 'sample-user';
 
@@ -17,8 +17,8 @@ export interface FirstCallServices {
 }
 
 /**
- * Calls the service and reports each result: one call of each kind with the simulator. With a real service only the
- * banks are listed, because it must not get a new customer at every start.
+ * Makes the first calls and reports each result. With the simulator it makes one call of each kind. With a real service it
+ * lists the banks only, because every start would create another customer.
  */
 export async function makeFirstCalls(
   { banks, customers, sdk }: FirstCallServices,

@@ -4,12 +4,15 @@ import { type IncomingMessage, type ServerResponse } from 'node:http';
 const LOCAL = ['127.0.0.1', 'localhost', '[::1]'];
 const OF_PROXY = /^(?:forwarded|via|x-forwarded-.+|x-real-ip)$/;
 const REFUSAL =
-  'Only this machine may call the sample, from its own page and not through a proxy. A POST needs the Origin of the page.';
+  'The sample accepts requests of this machine only, from its own page and not through a proxy. A POST needs an Origin header with the address of the page.';
 
 /**
- * The routes ask nobody who they are. A website that the same browser has open may send forms to this machine, or give
- * its own name this machine's address (DNS rebinding), and a proxy may pass on what comes from elsewhere: none of them
- * gets through. No other page may frame one of these.
+ * The routes have no authentication, so requests that do not come from this machine and its own page are refused:
+ *
+ * - A website that is open in the same browser may send forms to this machine (CSRF), or let its own host name resolve to
+ *   this machine (DNS rebinding).
+ * - A proxy on this machine may forward requests from elsewhere.
+ * - Another page may show this page in a frame (clickjacking).
  */
 export function acceptLocalOnly(app: NestExpressApplication): void {
   app.use((request: IncomingMessage, response: ServerResponse, next: () => void) => {
@@ -25,7 +28,7 @@ function isLocal({ method = '', headers }: IncomingMessage): boolean {
   const { host = '', origin } = headers;
   const hostname = host.replace(/:\d+$/, '').toLowerCase();
   if (!LOCAL.includes(hostname) || Object.keys(headers).some((name) => OF_PROXY.test(name))) return false;
-  // Browsers send no Origin with a page that they only load.
+  // Browsers send no Origin header when they load a page.
   const mayLackOrigin = origin === undefined && ['GET', 'HEAD'].includes(method);
   return mayLackOrigin || origin === `http://${host}`;
 }

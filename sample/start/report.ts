@@ -34,9 +34,9 @@ function describeTarget(isSimulated: boolean): string[] {
   );
   return [
     isSimulated
-      ? 'It runs against a simulator on this machine, which gets the faults of the page. The page has another one, of an\n' +
-        'application without OAuth. For the service itself: cp .env.example .env'
-      : 'It runs against the service that the SERVICE_* variables name:',
+      ? 'It uses simulators on this machine. The routes share one of them with the page, so faults that you inject on the\n' +
+        'page affect the routes too. To use the real service: cp .env.example .env'
+      : 'It uses the service that the SERVICE_* variables configure:',
     row('environment', environment),
     row('authentication', mode + customerTokens),
     ...ofEnvironment.map(([name, address]) => row(name, String(address))),
@@ -50,7 +50,7 @@ function describeIdentity({ certificate, daysLeft }: IdentityStatus): string {
   return `${name}; valid until ${validTo.toISOString().slice(0, 10)} (${daysLeft} days)`;
 }
 
-/** The session of the new customer is in a file of cookies: nobody says whose LinkSDK session it shall be. */
+/** The second command uses the cookie of the first, because a LinkSDK session is for the customer of the visitor. */
 function describeRoutes(url: string): string[] {
   const post = (path: string, cookies: string, body: unknown) =>
     `  curl ${cookies} sample.cookies ${url}${path} -H 'origin: ${url}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;

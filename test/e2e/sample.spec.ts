@@ -59,7 +59,7 @@ describe('the sample', () => {
         /\nStarting the sample application, with a simulator of the service …\n\nThe sample application listens at /,
       );
       expect(report).toContain(`listens at ${url}`);
-      expect(report).toMatch(/runs against a simulator/);
+      expect(report).toMatch(/uses simulators on this machine/);
       expect(report).toMatch(/environment +production/);
       expect(report).toMatch(/authentication +mtls, with OAuth for customer tokens/);
       expect(report).toMatch(/baseUrl +https:\/\/127\.0\.0\.1:\d+/);
@@ -77,7 +77,7 @@ describe('the sample', () => {
       expect((await other.exited).code).toBe(1);
       expect(other.output()).toMatch(
         new RegExp(
-          `^Port ${port} is taken\\. Set the variable PORT to a free one, in the environment or in \\.env\\.\\n$`,
+          `^Port ${port} is in use\\. Is the sample running already\\? Otherwise set PORT to a free port, in the environment or in \\.env\\.\\n$`,
         ),
       );
     });
@@ -307,7 +307,7 @@ describe('the sample', () => {
       it('takes no text for a port', async () => {
         const sample = start(SOURCE, { ...simulator.env({ environment: 'sandbox' }), PORT: '30o0' });
         expect((await sample.exited).code).toBe(1);
-        expect(sample.output()).toMatch(/^PORT must be a number.*\n$/);
+        expect(sample.output()).toMatch(/^PORT must be a whole number.*\n$/);
       }, 30_000);
     });
   });

@@ -1,5 +1,5 @@
-// The page of the sample. It talks to its own server only, and never sees the client secret, a key or the api token.
-// Of the token that it passes on to the LinkSDK it shows the length alone.
+// The page of the sample. It calls its own server only, and never receives the client secret, a private key or the API
+// token. It passes the customer token on to the LinkSDK, and shows only the length of that token.
 (() => {
   const MAX_CALLS = 20;
   const byId = (id) => document.getElementById(id);
@@ -19,7 +19,7 @@
     return made;
   }
 
-  /** Resolves to the body; rejects with the server's message, and what to do about it. */
+  /** Resolves to the body. Rejects with the server's message and its hint. */
   async function request(method, path, body) {
     const answer = await fetch(path, {
       method,
@@ -32,16 +32,16 @@
     throw new Error([...messages.map(sentence), answered?.hint ?? ''].join(' ').trim());
   }
 
-  /** The names that the page gives to the fields of a request. */
+  /** The labels that the page shows for the fields of a request. */
   const LABELS = { app_user_id: 'your user id', permissions: 'the permissions', bank_identifier: 'the bank' };
 
-  /** The validation of the server says "permissions should not be empty". */
+  /** Turns a validation message such as "permissions should not be empty" into a sentence with the page's labels. */
   function sentence(message) {
     const named = message.replace(/\b[a-z]+(_[a-z]+)*\b/g, (word) => LABELS[word] ?? word);
     return named.charAt(0).toUpperCase() + named.slice(1) + (/[.!?]$/.test(named) ? '' : '.');
   }
 
-  /** Runs the work of a form or a button, which cannot be used meanwhile. */
+  /** Disables the button while the work runs. */
   async function busy(button, work) {
     button.disabled = true;
     try {
@@ -61,7 +61,7 @@
   }
 
   let mode;
-  /** Of this visit and this mode. */
+  /** The customer id of this visit, in the current mode. */
   let customer;
 
   function useCustomer(id, text) {
@@ -75,7 +75,7 @@
 
   const NO_CUSTOMER = byId('customer').textContent;
 
-  /** What was said is of the mode before, and so is the customer. */
+  /** Clears the customer and the messages, which belong to the previous mode. */
   function useMode(name) {
     const before = mode;
     mode = name;
@@ -84,7 +84,7 @@
     show('fault-outcome', '');
   }
 
-  // The service takes each id once.
+  // The service accepts each user id only once, so each visit starts with a new one.
   document.getElementById('user-id').value = `user-${crypto.randomUUID().slice(0, 8)}`;
 
   onSubmit('customer-form', async (form) => {
@@ -107,8 +107,8 @@
       });
       await showParameters(parameters);
       if (globalThis.Service === undefined)
-        throw new Error('The LinkSDK of the service is not on this page.');
-      // From here on the dialog of the LinkSDK says it.
+        throw new Error('The LinkSDK of the service is not loaded on this page.');
+      // From here on, the dialog of the LinkSDK shows the progress.
       showOutcome('none', '');
       const { status, reason } = await new Promise((resolve) => Service.connect(parameters, resolve));
       showOutcome(status, { connected: 'Connected.', cancelled: 'Cancelled.' }[status] ?? reason);
@@ -117,7 +117,7 @@
     }
   });
 
-  /** What the browser has for a session: no character of a token. */
+  /** Shows the parameters of the session, with lengths instead of tokens. */
   async function showParameters({ access_token, app_token, permissions, ...others }) {
     const shown = {};
     if (app_token)
@@ -232,7 +232,7 @@
 
   const events = new EventSource('/page/events');
   const listen = (type, handle) => events.addEventListener(type, ({ data }) => handle(JSON.parse(data)));
-  // The last calls are sent again on each connection.
+  // After a reconnect the server sends the last calls again, so remove those that are shown.
   events.addEventListener('open', () => byId('calls').replaceChildren());
   listen('choices', (choices) => {
     offerModes(choices);
