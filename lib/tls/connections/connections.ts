@@ -2,6 +2,7 @@ import { Agent, type ClientRequest, type ClientRequestArgs, type IncomingMessage
 import { type RequestOptions } from 'node:https';
 import net, { isIP, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type Duplex } from 'node:stream';
+import { DEFAULTS } from '../../config/options.js';
 import { codedError } from '../../errors/error-codes.js';
 import { type Clock, setImmediate, systemClock } from '../../time/clock.js';
 import { timeForEachAddress } from './connecting.js';
@@ -10,7 +11,7 @@ import { hasUnreadInput } from './unread-input.js';
 export interface PoolSettings {
   /** Connections to one origin. */
   maxSockets: number;
-  /** Milliseconds for which an idle connection is used without a hint of the server; 0: none is used again. Default 4,000. */
+  /** Milliseconds for which an idle connection is used without a hint of the server; 0: none is used again. Default: that of `http.idleTimeout`. */
   idleTimeoutMs?: number;
   /** Milliseconds to connect: `http.connectTimeout`. Default: no limit. */
   connectTimeoutMs?: number;
@@ -52,7 +53,7 @@ export class Connections extends Agent {
   #isRetired = false;
 
   constructor(connect: Connect, settings: PoolSettings) {
-    const { maxSockets, idleTimeoutMs = 4_000, clock = systemClock } = settings;
+    const { maxSockets, idleTimeoutMs = DEFAULTS.http.idleTimeout, clock = systemClock } = settings;
     super({ keepAlive: true, maxSockets });
     this.#connect = connect;
     this.#idleTimeoutMs = idleTimeoutMs;
