@@ -200,7 +200,7 @@ describe('the sample', () => {
       const unused = await openConnection(port);
       sample.signal('SIGTERM');
       await sample.exited;
-      expect(await sample.isGone()).toBe(true);
+      expect(await sample.waitUntilGone()).toBe(true);
       expect(await isListening(port)).toBe(false);
       unused.destroy();
     });
@@ -216,7 +216,7 @@ describe('the sample', () => {
       expect((await fetch(`http://127.0.0.1:${port}/banks`)).status).toBe(200);
       sample.signal('SIGINT', 'group');
       await sample.exited;
-      expect(await sample.isGone()).toBe(true);
+      expect(await sample.waitUntilGone()).toBe(true);
     }, 120_000);
 
     describe('with SERVICE_* variables', () => {
@@ -254,7 +254,7 @@ describe('the sample', () => {
         // From the terminal, and again from npm and the Nest CLI, which both pass it on.
         for (let times = 0; times < 3; times++) sample.signal('SIGINT', 'group');
         await sample.exited;
-        expect(await sample.isGone()).toBe(true);
+        expect(await sample.waitUntilGone()).toBe(true);
         expect(await isListening(port)).toBe(false);
       }, 30_000);
 

@@ -331,7 +331,7 @@ describe('nestjs-service simulator', () => {
     started.push(npx);
     await npx.printed(READY);
     npx.signal('SIGTERM');
-    expect(await npx.isGone()).toBe(true);
+    expect(await npx.waitUntilGone()).toBe(true);
   });
 
   soakIt('ends at the first signal before the simulator runs too', async () => {

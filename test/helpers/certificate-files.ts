@@ -11,7 +11,7 @@ export interface CertificatePair {
 /** Replaces the certificate and key in `tls.crt` and `tls.key` of a folder. */
 export type Replacement = (folder: string, pair: CertificatePair) => Promise<void>;
 
-/** Milliseconds between two steps of a slow writer. */
+/** The pause between two steps of a slow writer. */
 const STEP_MS = 50;
 
 const files = ({ certificate, privateKey }: CertificatePair) =>
@@ -40,7 +40,10 @@ export const inPlace: Replacement = async (folder, pair) => {
   }
 };
 
-/** As the kubelet does it: tls.crt -> ..data/tls.crt, and ..data -> a folder of its own for each version. */
+/**
+ * Replaces the files like the kubelet does for a mounted Secret: tls.crt is a link to ..data/tls.crt, and ..data is a link
+ * to a folder for each version, which is swapped atomically.
+ */
 export const bySymlinkSwap: Replacement = async (folder, pair) => {
   const version = await mkdtemp(join(folder, '..version-'));
   for (const [name, content] of files(pair)) await writeFile(join(version, name), content);

@@ -30,10 +30,14 @@ export interface IssueOptions {
   extension?: x509.Extension;
 }
 
-/** Marked as critical, and known to nobody: who verifies the certificate has to refuse it (RFC 5280, 4.2). */
+/** An unknown extension that is marked as critical. Whoever verifies the certificate must refuse it (RFC 5280, 4.2). */
 export const UNKNOWN_CRITICAL = new x509.Extension('1.2.3.4.5', true, new Uint8Array([5, 0]));
 
-/** Issues a certificate with a key of its own; without an issuer it signs itself. The subject may be empty, or a whole name. */
+/**
+ * Creates a key and issues a certificate for it. Without an issuer the certificate is self-signed.
+ *
+ * @param commonName the CN, a whole subject such as `CN=a, O=b`, or an empty text
+ */
 export async function issue(commonName: string, options: IssueOptions = {}): Promise<Issued> {
   const subject = commonName === '' || commonName.includes('=') ? commonName : `CN=${commonName}`;
   const keys = await webcrypto.subtle.generateKey(options.algorithm ?? ALGORITHM, true, ['sign', 'verify']);
@@ -110,7 +114,7 @@ export async function createAuthority(name = 'Service'): Promise<Authority> {
   };
 }
 
-/** A message without the paths in it: what is left must quote nothing of a PEM. Paths may have names of any length. */
+/** Removes paths from a message. Tests then search the rest for long words, which could be parts of a PEM. */
 export function withoutPaths(message: string, folder: string): string {
   return message.replaceAll(folder, '').replaceAll(process.cwd(), '');
 }

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { type Clock } from '../../lib/time/clock.js';
 
-/** Of a reading of certificate files: its timer stands while the files are read. */
+/** The time limit for reading certificate files. While a timer of this length exists, files are being read. */
 const READING_MS = 30_000;
 
 interface Timer {
@@ -12,7 +12,7 @@ interface Timer {
   callback: () => void;
 }
 
-/** Lets code continue that waits only for promises. No time passes. */
+/** Lets pending promises settle. No time passes on the clock. */
 export async function settle(): Promise<void> {
   await setImmediate();
 }
@@ -20,11 +20,11 @@ export async function settle(): Promise<void> {
 export interface FakeClockOptions {
   /** The wall clock at the start. Default 2030: nothing may depend on today. */
   start?: number;
-  /** Timers start real reads of files, which end before the next timer. */
+  /** Timers start real reads of files. {@link FakeClock.advance} then waits for each read before it fires the next timer. */
   withFiles?: boolean;
 }
 
-/** A wall clock and a monotonic one. Both move only by {@link advance}, the wall clock also by {@link jump}. */
+/** A wall clock and a monotonic clock. {@link advance} moves both, {@link jump} only the wall clock. */
 export class FakeClock implements Clock {
   readonly #timers = new Set<Timer>();
   readonly #events = new EventEmitter();
@@ -61,12 +61,12 @@ export class FakeClock implements Clock {
     return this.schedule(callback, delayMs);
   }
 
-  /** Sets the wall clock, as an administrator may do. */
+  /** Changes the wall clock only, as an administrator or NTP may do. */
   jump(ms: number): void {
     this.#wall += ms;
   }
 
-  /** Fires the timers that are due until then, in their order. */
+  /** Moves both clocks, and fires the timers that become due, in their order. */
   async advance(ms: number): Promise<void> {
     const end = this.#monotonic + ms;
     await settle();
@@ -74,7 +74,7 @@ export class FakeClock implements Clock {
       this.#timers.delete(next);
       this.#moveTo(next.at);
       next.callback();
-      await (this.#withFiles ? this.#filesRead() : settle());
+      await (this.#withFiles ? this.#waitForReads() : settle());
     }
     this.#moveTo(end);
   }
@@ -90,8 +90,8 @@ export class FakeClock implements Clock {
     this.#monotonic = Math.max(at, this.#monotonic);
   }
 
-  /** A reading has ended when its time limit is cancelled. */
-  async #filesRead(): Promise<void> {
+  /** Waits until the files have been read: the time limit of the read is cancelled then. */
+  async #waitForReads(): Promise<void> {
     const isReading = () => [...this.#timers].some(({ delayMs }) => delayMs === READING_MS);
     await settle();
     while (isReading()) await once(this.#events, 'cancel');

@@ -1,33 +1,33 @@
-/** Set by test/soak/jest.config.js: the soak run has all of some specs of which `npm test` has a part. */
+/** Set by test/soak/jest.config.js. The soak run contains the long versions of some tests of `npm test`. */
 const IS_SOAK = (globalThis as { SOAK?: boolean }).SOAK === true;
 
-/** Tests that only the soak run has. */
+/** Defines tests in the soak run only. */
 export function inSoak(define: () => void): void {
   if (IS_SOAK) define();
 }
 
-/** `it`, or one like it, in the soak run; else it defines nothing. */
+/** Returns `it` (or a similar function) in the soak run, and otherwise a function that defines nothing. */
 export function onlyInSoak<T extends (...args: never[]) => unknown>(test: T): T {
   const nothing = (): void => undefined;
   return IS_SOAK ? test : (Object.assign(nothing, { each: () => nothing }) as unknown as T);
 }
 
-/** The whole table in the soak run, else one row of so many. */
+/** Returns the whole table in the soak run, and otherwise one row out of every `every`. */
 export function partOf<T>(rows: readonly T[], every: number): T[] {
   return IS_SOAK ? [...rows] : rows.filter((_, index) => index % every === 0);
 }
 
-/** The first in the soak run, else the second. */
+/** Returns `long` in the soak run, and otherwise `short`. */
 export function soakOr<T>(long: T, short: T): T {
   return IS_SOAK ? long : short;
 }
 
-/** So many in the soak run, else a tenth of them. */
+/** Returns the count in the soak run, and otherwise a tenth of it. */
 export function scaled(count: number): number {
   return IS_SOAK ? count : count / 10;
 }
 
-/** So many random draws in the soak run, else a tenth of them. */
+/** The number of random examples for fast-check: all of them in the soak run, otherwise a tenth. */
 export function draws(count: number): { numRuns: number } {
   return { numRuns: scaled(count) };
 }

@@ -10,8 +10,8 @@ export interface Loopback {
 }
 
 /**
- * The first of so many ports in a row on which nobody listens, for what is about to. Below those that a
- * system gives to others meanwhile (32,768 and above).
+ * Finds free ports in a row and returns the first, for a server that is about to listen there. Ports from 32,768 on are
+ * not used, because the system may give them to other sockets in the meantime.
  */
 export async function freePort(count = 1): Promise<number> {
   for (let tries = 0; tries < 50; tries += 1) {
@@ -31,7 +31,7 @@ export async function httpServer(listener: RequestListener): Promise<Loopback> {
   return listen(createServer(listener));
 }
 
-/** A server that sends raw bytes, for answers that no HTTP server would send. */
+/** A TCP server, for tests that need bytes that no HTTP server would send. */
 export async function rawServer(onSocket: (socket: Socket) => void): Promise<Loopback> {
   const sockets = new Set<Socket>();
   const server = createTcpServer((socket) => {

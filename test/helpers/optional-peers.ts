@@ -39,14 +39,14 @@ export function findPeer(program: keyof typeof PROGRAMS): Peer {
   };
 }
 
-/** `it` where the peer is there, and in CI, which must have it; else a skipped test and a line that says so. */
+/** Returns `it` if the program is installed, and always in CI. Otherwise prints how to install it, and skips the test. */
 export function itWith({ path, install }: Peer, leftOut: string): typeof it | typeof it.skip {
   if (path !== undefined || process.env.CI === 'true') return it;
   tell(`left out: ${leftOut}; install with: ${install}`);
   return it.skip;
 }
 
-/** The program's path; throws where the machine does not have it. */
+/** Returns the path of the program. Throws if it is not installed. */
 export function requirePeer({ path, install }: Peer): string {
   if (path !== undefined) return path;
   throw new Error(`A program that this test needs is missing; install with: ${install}`);

@@ -2,8 +2,8 @@ import { afterAll, afterEach } from '@jest/globals';
 import { nodeProcess } from './node-process.js';
 
 /**
- * Set-up of every spec file: whatever a test prints, or Node warns of meanwhile, fails it. So a run that passes says
- * nothing but the result. What has to be said goes through `tell`.
+ * Runs before every spec file. A test fails if it prints something or Node emits a warning, so that the output of a
+ * successful run contains only the results. A test that has to print uses `tell()`.
  */
 const noise: string[] = [];
 
@@ -30,7 +30,7 @@ function failWhereNoisy(): void {
 
 afterEach(failWhereNoisy);
 afterAll(async () => {
-  // Node gives warnings in the next tick.
+  // Node emits warnings in the next tick.
   await new Promise((resolve) => setImmediate(resolve));
   nodeProcess.off('warning', onWarning);
   failWhereNoisy();

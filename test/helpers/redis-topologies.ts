@@ -3,13 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from './loopback.js';
 import { startRedis, type RedisServer } from './redis.js';
 
-/** Several redis-servers, of which one takes over from another. */
+/** Several redis-servers with replicas, for tests of a failover. */
 export interface RedisTopology {
   /** What a client is given: nodes of the cluster, or sentinels. */
   seeds: { host: string; port: number }[];
   /** All that there are. */
   keys(): Promise<string[]>;
-  /** As an operator does it: the master of this key becomes a replica of its replica. */
+  /** Makes a planned failover: the master of this key becomes a replica of its replica. */
   handOver(key: string): Promise<void>;
   /** Kills the master of this key. Resolves when its replica has taken over. */
   crash(key: string): Promise<void>;
@@ -17,14 +17,14 @@ export interface RedisTopology {
   kill(): Promise<void>;
 }
 
-interface Node {
+interface RedisNode {
   server: RedisServer;
   client: RedisClientType;
 }
 
 interface Shard {
-  master: Node;
-  replica: Node;
+  master: RedisNode;
+  replica: RedisNode;
 }
 
 /** Milliseconds without an answer after which a master counts as gone. */
@@ -54,7 +54,7 @@ export async function startCluster(program: string): Promise<RedisTopology> {
   for (const { port, busPort } of servers.slice(1)) {
     await clients[0].sendCommand(['CLUSTER', 'MEET', '127.0.0.1', String(port), String(busPort)]);
   }
-  for (const client of clients) await says(client, ['CLUSTER', 'INFO'], /cluster_known_nodes:6/);
+  for (const client of clients) await waitForReply(client, ['CLUSTER', 'INFO'], /cluster_known_nodes:6/);
   const size = Math.ceil(SLOTS / 3);
   const shards = [0, 1, 2].map((index): Shard => ({ master: nodes[index], replica: nodes[index + 3] }));
   for (const [index, { master, replica }] of shards.entries()) {
@@ -62,8 +62,8 @@ export async function startCluster(program: string): Promise<RedisTopology> {
     await master.client.clusterAddSlotsRange({ start: size * index, end: last });
     await replica.client.clusterReplicate(await master.client.clusterMyId());
   }
-  for (const client of clients) await says(client, ['CLUSTER', 'INFO'], /cluster_state:ok/);
-  for (const { replica } of shards) await says(replica.client, ['INFO'], /master_link_status:up/);
+  for (const client of clients) await waitForReply(client, ['CLUSTER', 'INFO'], /cluster_state:ok/);
+  for (const { replica } of shards) await waitForReply(replica.client, ['INFO'], /master_link_status:up/);
   const shardOf = async (key: string): Promise<Shard> =>
     shards[Math.floor((await clients[5].clusterKeySlot(key)) / size)];
   return {
@@ -72,7 +72,7 @@ export async function startCluster(program: string): Promise<RedisTopology> {
     handOver: async (key) => {
       const shard = await shardOf(key);
       await shard.replica.client.sendCommand(['CLUSTER', 'FAILOVER']);
-      await isSwapped(shard);
+      await waitUntilSwapped(shard);
     },
     crash: async (key) => crash(await shardOf(key)),
     kill: () => killAll(nodes),
@@ -84,7 +84,7 @@ export async function startSentinels(program: string): Promise<RedisTopology> {
   const master = await withClient(await startRedis(program, ...SYNC));
   const replicaOf = ['--replicaof', '127.0.0.1', String(master.server.port)];
   const replica = await withClient(await startRedis(program, ...replicaOf, ...SYNC));
-  await says(replica.client, ['INFO'], /master_link_status:up/);
+  await waitForReply(replica.client, ['INFO'], /master_link_status:up/);
   const start = async () => withClient(await startRedis(program, '--sentinel'));
   const sentinels = await Promise.all([start(), start(), start()]);
   const all = (command: string[]) =>
@@ -92,47 +92,47 @@ export async function startSentinels(program: string): Promise<RedisTopology> {
   await all(['MONITOR', 'mymaster', '127.0.0.1', String(master.server.port), '2']);
   await all(['SET', 'mymaster', 'down-after-milliseconds', GONE_AFTER, 'failover-timeout', GONE_AFTER]);
   const shard = { master, replica };
-  const areReady = async (): Promise<void> => {
+  const waitUntilReady = async (): Promise<void> => {
     const ready = new RegExp(`status=ok,address=127.0.0.1:${shard.master.server.port},slaves=1,sentinels=3`);
-    for (const { client } of sentinels) await says(client, ['INFO'], ready);
+    for (const { client } of sentinels) await waitForReply(client, ['INFO'], ready);
   };
-  await areReady();
+  await waitUntilReady();
   return {
     seeds: sentinels.map(({ server }) => ({ host: '127.0.0.1', port: server.port })),
     keys: () => shard.master.client.keys('*'),
     handOver: async () => {
       await sentinels[0].client.sendCommand(['SENTINEL', 'FAILOVER', 'mymaster']);
-      await isSwapped(shard);
-      await areReady();
+      await waitUntilSwapped(shard);
+      await waitUntilReady();
     },
     crash: () => crash(shard),
     kill: () => killAll([master, replica, ...sentinels]),
   };
 }
 
-async function withClient(server: RedisServer): Promise<Node> {
+async function withClient(server: RedisServer): Promise<RedisNode> {
   return { server, client: await server.connect() };
 }
 
-async function isSwapped(shard: Shard): Promise<void> {
+async function waitUntilSwapped(shard: Shard): Promise<void> {
   const { master, replica } = shard;
-  await says(replica.client, ['INFO'], /role:master/);
-  await says(master.client, ['INFO'], /master_link_status:up/);
+  await waitForReply(replica.client, ['INFO'], /role:master/);
+  await waitForReply(master.client, ['INFO'], /master_link_status:up/);
   Object.assign(shard, { master: replica, replica: master });
 }
 
 async function crash({ master, replica }: Shard): Promise<void> {
   master.client.destroy();
   await master.server.crash();
-  await says(replica.client, ['INFO'], /role:master/);
+  await waitForReply(replica.client, ['INFO'], /role:master/);
 }
 
 /** Sentinel closes the connections of a server that it makes a master. */
-async function says(client: RedisClientType, command: string[], what: RegExp): Promise<void> {
+async function waitForReply(client: RedisClientType, command: string[], what: RegExp): Promise<void> {
   while (!what.test(await client.sendCommand<string>(command).catch(() => ''))) await sleep(20);
 }
 
-async function killAll(nodes: Node[]): Promise<void> {
+async function killAll(nodes: RedisNode[]): Promise<void> {
   nodes.forEach(({ client }) => client.destroy());
   await Promise.all(nodes.map(({ server }) => server.kill()));
 }

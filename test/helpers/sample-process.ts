@@ -17,7 +17,7 @@ const CLONED = [
   'sample',
 ];
 
-/** The project without anything built and without a .env, in a folder of its own. */
+/** Copies the project to a temporary folder, without build output and without a .env. */
 export async function cloneProject(): Promise<{ path: string; remove(): Promise<void> }> {
   const path = await mkdtemp(join(tmpdir(), 'nestjs-service-sample-'));
   await Promise.all(CLONED.map((name) => cp(join(ROOT, name), join(path, name), { recursive: true })));
@@ -33,15 +33,15 @@ interface Exit {
 export interface SampleProcess {
   /** Everything printed so far, without colours. */
   output(): string;
-  /** Waits until this has been printed; throws where the process ends before. */
+  /** Waits until this text has been printed. Throws if the process ends before. */
   printed(text: string): Promise<void>;
-  /** Waits until the port takes connections; throws where the process ends before. */
+  /** Waits until the port accepts connections. Throws if the process ends before. */
   listens(port: number): Promise<void>;
-  /** To the process alone, or to every process of its group, as Ctrl-C does. */
+  /** Sends a signal to the process, or to every process of its group like Ctrl+C does. */
   signal(signal: NodeJS.Signals, to?: 'process' | 'group'): void;
   exited: Promise<Exit>;
-  /** Waits until no process of the group is left; false where one is after some seconds. */
-  isGone(): Promise<boolean>;
+  /** Waits until no process of the group is left. Resolves to false if one is left after 5 s. */
+  waitUntilGone(): Promise<boolean>;
   /** Ends the rest. */
   kill(): Promise<void>;
 }
@@ -74,7 +74,7 @@ export function startProcess(
   let hasExited = false;
   void exited.then(() => (hasExited = true));
 
-  const isGone = async (): Promise<boolean> => {
+  const waitUntilGone = async (): Promise<boolean> => {
     for (let tries = 0; tries < 100; tries++) {
       if (!isAlive(-pid)) return true;
       await delay(50);
@@ -97,7 +97,7 @@ export function startProcess(
     },
     signal: (signal, to = 'process') => process.kill(to === 'group' ? -pid : pid, signal),
     exited,
-    isGone,
+    waitUntilGone,
     kill: async () => {
       if (isAlive(-pid)) process.kill(-pid, 'SIGKILL');
       await exited;

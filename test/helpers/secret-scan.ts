@@ -1,7 +1,7 @@
 import { type LoggerService } from '@nestjs/common';
 import { inspect } from 'node:util';
 
-/** Collects everything that Nest's Logger is told, at all levels. */
+/** A logger for Nest that collects everything that is logged, at all levels. */
 export class CollectingLogger implements LoggerService {
   readonly lines: unknown[] = [];
   private readonly calls: unknown[][] = [];
@@ -22,7 +22,7 @@ export class CollectingLogger implements LoggerService {
   }
 }
 
-/** All texts of a value: printed, as JSON, its stack, and the same of its causes. */
+/** Returns every text into which a value can turn: inspected, as JSON, its stack, and the same for its causes. */
 export function everyForm(thing: unknown, depth = 0): string {
   if (depth > 10) return '';
   const { stack, cause, errors } = (thing ?? {}) as { stack?: unknown; cause?: unknown; errors?: unknown };
@@ -36,7 +36,7 @@ export function everyForm(thing: unknown, depth = 0): string {
   ].join('\n');
 }
 
-/** Names of the secrets that show in a text: as they are, form-encoded, and as parts of a PEM or a token. */
+/** Returns the names of the secrets that a text contains: unchanged, URL- or form-encoded, in JSON, or as lines of a PEM. */
 export function secretsIn(text: string, secrets: Readonly<Record<string, string>>): string[] {
   return Object.entries(secrets)
     .filter(([, secret]) => formsOf(secret).some((form) => text.includes(form)))

@@ -3,10 +3,10 @@ import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { freePort } from './loopback.js';
 
-/** An address on loopback that takes no connection: its queue is full, so that SYNs are dropped as by a firewall. */
+/** An address on loopback that accepts no connection: its backlog is full, so SYNs are dropped like by a firewall. */
 export interface SilentAddress {
   port: number;
-  /** From now on it takes connections, and hands them on to the port. The kernel sends a lost SYN again after a second. */
+  /** Accepts connections from now on, and relays them to the port. The kernel repeats a lost SYN after a second. */
   wake(): void;
   stop(): Promise<void>;
 }
@@ -35,7 +35,7 @@ export async function silentAddress(host: string, given?: number, handOnTo = 0):
     Atomics.store(sleeping, 0, 1);
     Atomics.notify(sleeping, 0);
   };
-  // One more than the backlog is what Linux keeps.
+  // Linux queues one connection more than the backlog.
   const filling: Socket[] = [];
   for (let taken = 0; taken < 2; taken += 1) {
     const socket = connect(port, host).on('error', () => undefined);

@@ -20,8 +20,8 @@ interface Certificates {
 }
 
 /**
- * A simulator with certificates that were made once, for all specs of a day. A test of two services, or of certificates,
- * starts one with its own: `ServiceSimulator.start()`.
+ * Starts a simulator with cached certificates, because creating them takes time. Tests of two services or of certificates
+ * need different ones, and use `ServiceSimulator.start()`.
  */
 export async function startSimulator(options: SimulatorOptions = {}): Promise<ServiceSimulator> {
   const { certificates, host, serverNames } = options;
@@ -40,7 +40,7 @@ async function readCertificates(): Promise<Certificates | undefined> {
   }
 }
 
-/** Several workers may make them at once; each goes on with its own. */
+/** Several Jest workers may do this at the same time. Each uses its own certificates, and the last ones are cached. */
 async function makeCertificates(): Promise<Certificates> {
   const simulator = await ServiceSimulator.start();
   await simulator.stop();
@@ -53,7 +53,7 @@ async function makeCertificates(): Promise<Certificates> {
   return made;
 }
 
-/** Starts simulators for the tests of a `describe` block, at the end of which they are stopped. */
+/** Starts simulators for the tests of a `describe` block, and stops them after it. */
 export function simulatorsOfBlock(
   startOne = startSimulator,
 ): (options?: SimulatorOptions) => Promise<ServiceSimulator> {

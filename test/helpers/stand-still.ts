@@ -1,4 +1,4 @@
-/** Blocks the process: no timer fires, and nothing is read, for so many milliseconds. */
+/** Blocks the event loop: no timer fires and no socket is read until the time is over. */
 export function standStill(ms: number): void {
   const end = performance.now() + ms;
   while (performance.now() < end);

@@ -19,7 +19,7 @@ export interface StartedModule {
   auth: ServiceAuthService;
 }
 
-/** A Nest application context around the module; `logger` sees every level. */
+/** Starts a Nest application context with the module. `logger` receives all levels. */
 export async function startModule(
   options: ServiceModuleOptions,
   logger: LoggerService | false = false,
@@ -46,7 +46,7 @@ export async function startStubbed(
   return { service, module: await builder.compile() };
 }
 
-/** Nest modules of a `describe` block's tests; each is closed, and each variable unset, after its test. */
+/** Starts Nest modules and sets variables for the tests of a `describe` block. After each test it undoes both. */
 export function modulesOfBlock() {
   const open: TestingModule[] = [];
   const variables: string[] = [];
@@ -73,7 +73,7 @@ export function modulesOfBlock() {
   };
 }
 
-/** What a promise rejects with; fails where it does not. */
+/** Resolves to the error with which the promise rejects. Rejects if the promise resolves. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   let value: unknown;
   try {
@@ -81,5 +81,5 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   } catch (error) {
     return error;
   }
-  throw new Error(`It did not fail, but brought ${JSON.stringify(value)}`);
+  throw new Error(`The promise did not reject. It resolved to ${JSON.stringify(value)}`);
 }

@@ -9,10 +9,10 @@ export interface SteadyLoad {
   stop(): Promise<void>;
 }
 
-/** Milliseconds that a worker may be late. On a machine that is too slow, there are fewer calls. */
+/** How much delay a worker makes up for. On a machine that is too slow, fewer calls are made. */
 const CATCH_UP_MS = 1_000;
 
-/** Calls at a steady pace, never more than `concurrency` at a time; a worker that is late catches up. */
+/** Makes calls at a steady rate, with at most `concurrency` in flight. A worker that is late catches up. */
 export function steadyLoad(
   call: () => Promise<unknown>,
   { perSecond, concurrency }: { perSecond: number; concurrency: number },

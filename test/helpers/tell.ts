@@ -1,6 +1,6 @@
 import { nodeProcess } from './node-process.js';
 
-/** One line to whoever runs the tests: the only way for a test to print. */
+/** Prints a line to the terminal. Everything else that a test prints makes it fail (quiet.ts). */
 export function tell(line: string): void {
   nodeProcess.stderr.write(`${line}\n`);
 }

@@ -1,4 +1,4 @@
-/** Counts the timers that are set and have neither fired nor been cleared. */
+/** Counts the timers that are pending: set, and neither fired nor cleared. */
 export class TimerCount {
   readonly #running = new Set<NodeJS.Timeout>();
   readonly #real = { setTimeout, clearTimeout, setInterval, clearInterval };
