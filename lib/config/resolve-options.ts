@@ -26,7 +26,7 @@ import {
   type WebhookSettings,
 } from './resolved-options.js';
 import { namesIn } from './rules.js';
-import { Secret } from './secret.js';
+import { isFile, Secret } from './secret.js';
 import { type TokenStore } from './token-cache.options.js';
 import { validateOptions } from './validate-options.js';
 import { variableOf } from './variables.js';
@@ -106,7 +106,8 @@ async function storeFaults(store: TokenStore | undefined): Promise<Configuration
 function oauthSettings({ oauth }: FilledOptions, folder: string): OAuthSettings | undefined {
   const { clientId, clientSecret: source, ...settings } = oauth;
   if (clientId === undefined || source === undefined) return undefined;
-  return { ...settings, clientId, clientSecret: secretReader(source, folder) };
+  const clientSecretIn = typeof source === 'function' ? 'function' : isFile(source) ? 'file' : 'text';
+  return { ...settings, clientId, clientSecret: secretReader(source, folder), clientSecretIn };
 }
 
 function webhookSettings({ webhook: { secret, header } }: FilledOptions, folder: string): WebhookSettings {

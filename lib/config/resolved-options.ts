@@ -44,6 +44,7 @@ export interface OAuthSettings extends Omit<FilledOptions['oauth'], 'clientSecre
   clientId: string;
   /** Reads the secret again with each call, because a file or a vault may have a new secret. */
   clientSecret: () => Promise<Secret>;
+  clientSecretIn: 'text' | 'file' | 'function';
 }
 
 export interface WebhookSettings {

@@ -130,7 +130,7 @@ function createTokenCache({ options, identity, io }: ClientContext): TokenCache 
     },
   };
   const bound = oauth.mtls ? identity : undefined;
-  const clientSecret = new ClientSecret(oauth.clientSecret, clock, describeOption);
+  const clientSecret = new ClientSecret(oauth.clientSecret, clock, describeOption, oauth.clientSecretIn);
   const endpoint = new TokenEndpoint({
     place,
     clientId,

@@ -464,6 +464,25 @@ describe('The client secret is replaced while calls run', () => {
     },
   );
 
+  it('as a file that gets the new secret after the endpoint: calls wait for it, and none fails', async () => {
+    simulator = await startSimulator({ tokenLifetime: 1 });
+    const file = join(folder, 'client-secret');
+    await writeFile(file, simulator.clientSecret);
+    const { auth } = await startOAuth({ file });
+    await auth.getApiToken();
+    const secret = simulator.rotateClientSecret();
+    const isRefused = () => simulator.tokenRequests.some(({ status }) => status === 401);
+    const calls: Promise<unknown>[] = [];
+    await until(() => {
+      if (calls.length < 1_000) calls.push(auth.getApiToken(), auth.getCustomerToken(`c-${calls.length}`));
+      return isRefused();
+    });
+    calls.push(auth.getApiToken(), auth.getCustomerToken('c-last'));
+    await sleep(300);
+    await writeFile(file, secret);
+    await Promise.all(calls);
+  });
+
   it('as plain text: the old token serves to its end, then the error says what to check, and the endpoint is not called again and again', async () => {
     simulator = await startSimulator();
     const { banks } = await startOAuth();

@@ -1,7 +1,7 @@
 import { type Agent } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
-import { type ServiceTokenError } from '../../errors/index.js';
+import { type CertificateSummary, type ServiceTokenError } from '../../errors/index.js';
 import {
   asksTooLate,
   certificateRefusal,
@@ -10,11 +10,18 @@ import {
   isPage,
   saysMissed,
 } from '../../exchange/certificate-refusal.js';
-import { type Exchange, type ExchangeResponse, isSuccess, outcomeOf } from '../../exchange/exchange.types.js';
+import {
+  type Exchange,
+  type ExchangeResponse,
+  isSuccess,
+  type Outcome,
+  outcomeOf,
+} from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { eventErrorCode, type OnCall, reportCall } from '../../telemetry/call-event.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
+import { untilAborted } from '../../time/timers.js';
 import { type Identity } from '../../tls/client-identity.js';
 import {
   type TokenCredentials,
@@ -37,6 +44,8 @@ const MAX_RESPONSE_BYTES = 1024 * 1024;
 /** A longer one counts as this. */
 const MAX_RETRY_AFTER_S = 3_600;
 const REMEMBERED_MS = 10_000;
+/** How long callers wait for the new secret if one that has worked is refused. */
+const WAIT_MS = 2_000;
 /** Health checks have no end: of a thousand replicas they would send 100 wrong passwords a second. */
 const REMEMBERED_FOR_PROBES_MS = 60_000;
 
@@ -81,12 +90,17 @@ interface Seen {
 /**
  * Requests tokens with the client secret (docs/service.md#tokens; RFC 6749, 4.4). If the secret is refused, it is read
  * again from its source, and another one is tried at once; the same is not sent again for 10 s, so that 10,000 callers do
- * not become 10,000 wrong passwords. Knows nothing of caching.
+ * not become 10,000 wrong passwords. If the refused one has worked before, callers wait for the new one for up to 2 s: the
+ * endpoint may have it before the file. Knows nothing of caching.
  */
 export class TokenEndpoint implements TokenSource {
   readonly #options: TokenEndpointOptions;
   /** The last verdict of the endpoint, and on what. */
-  #refusal?: { of: TokenCredentials; at: number; error: ServiceTokenError };
+  #refusal?: { of: TokenCredentials; firstAt: number; at: number; error: ServiceTokenError };
+  /** What the last token was granted for. */
+  #worked?: TokenCredentials;
+  /** Pending while a request that was refused with our certificate waits for the next one. */
+  #nextCertificate?: Promise<boolean>;
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
@@ -107,14 +121,23 @@ export class TokenEndpoint implements TokenSource {
       return await this.#send({ ...asked, secrets: [first] });
     } catch (error) {
       if (!isVerdict(error)) throw error;
-      const second = await clientSecret.readAfter(first, refusedAt).catch(() => first);
+      const second = await this.#otherThan(first, asked, refusedAt);
       if (second.reveal() === first.reveal()) throw error;
       return await this.#send({ ...asked, secrets: [second, first] });
     }
   }
 
-  /** The refusal of what would be sent now, if it is not too old. */
-  #refusalOf(secret: Secret, rememberedMs: number) {
+  /** Another secret than the refused one, or the same. */
+  async #otherThan(refused: Secret, { signal, endsAt }: Omit<Asked, 'secrets'>, refusedAt?: number) {
+    const { clientSecret } = this.#options;
+    const next = await clientSecret.readAfter(refused, refusedAt).catch(() => refused);
+    const hasWorked = this.#worked?.secret.reveal() === refused.reveal();
+    if (!hasWorked || !this.#refusal || next.reveal() !== refused.reveal()) return next;
+    return clientSecret.waitForOther(refused, Math.min(endsAt, this.#refusal.firstAt + WAIT_MS), signal);
+  }
+
+  /** The refusal of this secret with the certificate in use, if it is not too old. */
+  #refusalOf(secret: Secret, rememberedMs = Infinity) {
     const { clock, identity } = this.#options;
     const { of, at = -Infinity } = this.#refusal ?? {};
     const isSame =
@@ -132,10 +155,16 @@ export class TokenEndpoint implements TokenSource {
       const grant = this.#readAnswer(await this.#post(asked, seen), asked);
       this.#tell(seen);
       this.#refusal = undefined;
+      this.#worked = seen.sent;
+      this.#options.clientSecret.accepted();
       return { ...grant, requestedWith: seen.sent };
     } catch (error) {
       this.#tell(seen, eventErrorCode(error, signal));
-      if (isVerdict(error) && seen.sent) this.#refusal = { of: seen.sent, at: clock.monotonic(), error };
+      if (isVerdict(error) && seen.sent) {
+        const at = clock.monotonic();
+        const { firstAt = at } = this.#refusalOf(secrets[0]) ?? {};
+        this.#refusal = { of: seen.sent, firstAt, at, error };
+      }
       throw error;
     }
   }
@@ -152,6 +181,7 @@ export class TokenEndpoint implements TokenSource {
   async #post(asked: Asked, seen: Seen): Promise<ExchangeResponse> {
     seen.attempts += 1;
     const { identity, place, clientId } = this.#options;
+    if (this.#nextCertificate) await untilAborted(this.#nextCertificate, asked.signal);
     const certificate = identity?.certificate;
     const [secret] = asked.secrets;
     seen.sent = { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
@@ -160,8 +190,7 @@ export class TokenEndpoint implements TokenSource {
     seen.response = response;
     const verdict = certificateRefusal(outcome);
     if (identity && verdict) {
-      const again = () => identity.reloadAfterRefusal(certificate, false, isBareEnd(outcome));
-      const isOther = seen.attempts === 1 && (await again());
+      const isOther = seen.attempts === 1 && (await this.#reload(certificate, outcome, asked.signal));
       if (isOther) return this.#post(asked, seen);
       const reason = fault ? fault.reason : `HTTP ${response.status}`;
       if (verdict === 'refused')
@@ -174,6 +203,24 @@ export class TokenEndpoint implements TokenSource {
     }
     if (fault) throw tokenConnectionError({ ...place, hasCertificate: certificate !== undefined }, fault);
     return response;
+  }
+
+  /** Whether another certificate is in use. One that has worked is waited for by all requests. */
+  async #reload(
+    refused: CertificateSummary | undefined,
+    outcome: Outcome,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { identity } = this.#options;
+    const isKnown = refused !== undefined && refused.fingerprint256 === this.#worked?.fingerprint256;
+    const hasWorked = isKnown && certificateRefusal(outcome) === 'refused';
+    const reloaded = identity?.reloadAfterRefusal(refused, hasWorked, isBareEnd(outcome));
+    if (!reloaded) return false;
+    if (!hasWorked) return untilAborted(reloaded, signal);
+    this.#nextCertificate = reloaded;
+    return untilAborted(reloaded, signal).finally(() => {
+      if (this.#nextCertificate === reloaded) this.#nextCertificate = undefined;
+    });
   }
 
   #exchange({ scope, secrets, endsAt, signal }: Asked): Promise<ExchangeResponse> {

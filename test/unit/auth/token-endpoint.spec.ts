@@ -19,6 +19,7 @@ import { createAuthority, type Authority, type Issued } from '../../helpers/cert
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { silentAddress } from '../../helpers/silent-address.js';
 import { mtlsServer } from '../../helpers/mtls-server.js';
+import { until } from '../../helpers/until.js';
 import { type ArrivedRequest, granted, type ServerAnswer, tokenServer } from './token-server.js';
 
 const CLIENT_ID = '7d9f3c1e-0000-4000-8000-000000000001';
@@ -37,12 +38,20 @@ interface EndpointSetUp {
   identity?: RefusedIdentity;
   source?: () => string | Promise<string>;
   hasChain?: boolean;
+  sourceKind?: 'text' | 'file' | 'function';
 }
 
 /** A token endpoint at that address. */
-function endpointAt({ url, agent = new Agent(), source = () => SECRET, identity, hasChain }: EndpointSetUp) {
+function endpointAt({
+  url,
+  agent = new Agent(),
+  source = () => SECRET,
+  identity,
+  hasChain,
+  sourceKind,
+}: EndpointSetUp) {
   const clock = new FakeClock();
-  const clientSecret = new ClientSecret(async () => new Secret(await source()), clock, String);
+  const clientSecret = new ClientSecret(async () => new Secret(await source()), clock, String, sourceKind);
   const place = {
     url: new URL(url),
     option: 'urls.authUrl',
@@ -642,6 +651,103 @@ describe('a refused secret', () => {
   });
 });
 
+describe('a secret that has worked, and is refused because the endpoint has the new one first', () => {
+  /** The right secret is replaced when a token was granted for it. */
+  async function setUpRotated(sourceKind?: EndpointSetUp['sourceKind']) {
+    const state = { right: 'old', source: 'old', readings: 0 };
+    const made = await setUp({
+      answer: (request, number) => demanding(state)(request, number),
+      source: () => ((state.readings += 1), state.source),
+      sourceKind,
+    });
+    await made.request();
+    await made.clock.advance(1_000);
+    Object.assign(state, { right: 'new', readings: 0 });
+    const refusals = () =>
+      made.server.arrived.filter(({ form }) => form.get('client_secret') !== state.right);
+    /** Of the calls that began now, once their request was answered. */
+    const begin = async (...scopes: string[]) => {
+      const all = scopes.map((scope) => ({ ends: made.request(scope), isOver: false }));
+      for (const call of all)
+        call.ends.then(...Array(2).fill(() => (call.isOver = true))).catch(() => undefined);
+      await until(() => state.readings > 1);
+      await settle();
+      return all;
+    };
+    return { ...made, state, begin, refusals };
+  }
+
+  it('is waited for without sending, and read once a second for 2 s', async () => {
+    const { state, begin, request, refusals, clock } = await setUpRotated();
+    const all = await begin('api');
+    const sent = refusals().length;
+    all.push({ ends: request('customer.c1'), isOver: false });
+    await clock.advance(999);
+    // At the beginning, and after the refusal.
+    expect([state.readings, all.some(({ isOver }) => isOver)]).toEqual([2, false]);
+    await clock.advance(900);
+    state.source = 'new';
+    await clock.advance(101);
+    for (const { ends } of all)
+      expect(await ends).toMatchObject({ accessToken: expect.stringMatching(/^token/) });
+    expect([state.readings, refusals().length]).toEqual([4, sent]);
+  });
+
+  it('fails after 2 s if there is none, and from then on at once', async () => {
+    const { state, begin, request, refusals, clock } = await setUpRotated();
+    const [call] = await begin('api');
+    const failed = failure(call.ends);
+    await clock.advance(2_000);
+    expect(await failed).toMatchObject({ code: 'token_refused', error: 'invalid_client' });
+    const sent = refusals().length;
+    expect(await failure(request('customer.c1'))).toMatchObject({ error: 'invalid_client' });
+    expect(refusals()).toHaveLength(sent);
+    // Sent once more after 10 s, and not waited for again.
+    await clock.advance(8_000);
+    expect(await failure(request())).toMatchObject({ error: 'invalid_client' });
+    expect(refusals()).toHaveLength(sent + 1);
+    state.source = 'new';
+    await clock.advance(1_000);
+    expect(await request()).toMatchObject({ scope: 'api' });
+  });
+
+  it('is waited for no longer than the request has time, or its signal allows', async () => {
+    const { state, request, clock } = await setUpRotated();
+    const controller = new AbortController();
+    const short = failure(request('api', { timeoutMs: 1_500 }));
+    const aborted = failure(request('customer.c1', { signal: controller.signal }));
+    await until(() => state.readings > 1);
+    await settle();
+    const reason = new Error('changed my mind');
+    controller.abort(reason);
+    expect(await aborted).toBe(reason);
+    await clock.advance(1_500);
+    expect(await short).toMatchObject({ error: 'invalid_client' });
+  });
+
+  it('of a function is asked for once in 10 s, and nobody waits for it', async () => {
+    const { state, begin, request, clock } = await setUpRotated('function');
+    const [call] = await begin('api');
+    expect(await failure(call.ends)).toMatchObject({ error: 'invalid_client' });
+    expect(state.readings).toBe(2);
+    for (let second = 1; second <= 9; second += 1) {
+      await clock.advance(1_000);
+      await failure(request(`customer.c${second}`));
+    }
+    expect(state.readings).toBe(2);
+    state.source = 'new';
+    await clock.advance(1_000);
+    expect(await request()).toMatchObject({ scope: 'api' });
+    expect(state.readings).toBe(3);
+  });
+
+  it('of a text cannot change: nobody waits for it', async () => {
+    const { begin } = await setUpRotated('text');
+    const [call] = await begin('api');
+    expect(await failure(call.ends)).toMatchObject({ error: 'invalid_client' });
+  });
+});
+
 describe('the source of the secret', () => {
   it.each<[string, () => string | Promise<string>]>([
     [
@@ -970,6 +1076,34 @@ describe('a proxy before the endpoint that answers with a page', () => {
     });
     expect(await request()).toMatchObject({ accessToken: 'token' });
     expect(server.arrived).toHaveLength(2);
+  });
+
+  it('of a certificate that has worked: all requests wait for the next one, without sending', async () => {
+    const validTo = new Date(Date.now() + 86_400_000);
+    const reloads: [string | undefined, boolean | undefined][] = [];
+    let found = (): void => undefined;
+    const identity = {
+      certificate: { subject: 'CN=a', issuer: 'CN=i', fingerprint256: 'old', validFrom: new Date(), validTo },
+      reloadAfterRefusal: (refused?: { fingerprint256: string }, mayWait?: boolean) => {
+        reloads.push([refused?.fingerprint256, mayWait]);
+        return new Promise<boolean>((resolve) => (found = () => resolve(true)));
+      },
+    };
+    const { server, request } = await setUp({
+      answer: ({ form }, number) =>
+        number > 1 && identity.certificate.fingerprint256 === 'old' ? missing : granted(form.get('scope')),
+      identity,
+    });
+    await request();
+    const first = request('customer.c1');
+    await until(() => reloads.length === 1);
+    const second = request('customer.c2');
+    for (let turn = 0; turn < 20; turn += 1) await settle();
+    expect([reloads, server.arrived.length]).toEqual([[['old', true]], 2]);
+    identity.certificate = { ...identity.certificate, fingerprint256: 'new' };
+    found();
+    expect([(await first).scope, (await second).scope]).toEqual(['customer.c1', 'customer.c2']);
+    expect(server.arrived).toHaveLength(4);
   });
 
   it.each([
