@@ -7,6 +7,7 @@ const TESTING = 'docs/testing.md';
 const CALLS = 'docs/calls.md';
 const RECIPES = 'docs/recipes.md';
 const OPERATION = 'docs/operation.md';
+const WEBHOOKS = 'docs/webhooks.md';
 /** What `nest new` makes, and the guides' application imports. */
 const SCAFFOLD = join(ROOT, 'node_modules/@nestjs/schematics/dist/lib/application/files/ts-esm/src');
 /** Of each guide, the tests and the application that they test. */
@@ -97,9 +98,11 @@ export async function followCalls(folder) {
   await writeFiles(join(folder, 'src'), CALLS, false);
 }
 
-/** Puts the files of docs/recipes.md into src/, and its scripts beside it. */
+/** Puts the files of docs/recipes.md into src/, with the Express route of docs/webhooks.md, and its scripts beside it. */
 export async function followRecipes(folder) {
   await mkdir(join(folder, 'src'), { recursive: true });
+  const route = (await readBlocks(WEBHOOKS))('ts', '// express-webhook.ts\n');
+  await writeFile(join(folder, 'src', 'express-webhook.ts'), route);
   for (const { language, body } of blocksOf(await readText(RECIPES))) {
     const [, file] = /^\/\/ (\S+)\n/.exec(body) ?? [];
     if (language === 'ts') await writeFile(join(folder, 'src', file), body);

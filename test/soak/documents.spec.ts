@@ -31,7 +31,9 @@ it('The TypeScript of every document compiles', async () => {
   const documents = new Map<string, Snippets>();
   for (const name of ['README.md', ...guides.map((guide) => `docs/${guide}`)]) {
     const { fences } = await readDocument(name);
-    const snippets = await writeSnippets(fences, { name: `types-${basename(name, '.md')}`, stubs: true });
+    // Express has no types of its own, and test/consumers installs them.
+    const own = fences.filter(({ text }) => !text.includes("from 'express'"));
+    const snippets = await writeSnippets(own, { name: `types-${basename(name, '.md')}`, stubs: true });
     if (snippets.files.length > 0) documents.set(name, snippets);
     else await snippets.remove();
   }
