@@ -16,7 +16,7 @@ import { barChart, withFigures } from './report.mjs';
 const here = import.meta.dirname;
 const repository = join(here, '..', '..');
 const build = join(here, '.build');
-const PARTS = ['tokens', 'memory', 'boot', 'calls'];
+const PARTS = ['tokens', 'memory', 'boot', 'calls', 'round-trips'];
 const PART_TIMEOUT_MS = 900_000;
 
 /** Rejects unless the command succeeds within its time. `onMessage` is for a program of ours. */

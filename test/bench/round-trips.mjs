@@ -1,0 +1,251 @@
+// How many round trips a call waits for: nginx as it is by default (idle connections live for 75 s, which it does not announce),
+// behind a relay that makes it a distant server. Ratios alone; a cell is the median of three clients, the least and the most.
+import got from 'got';
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import https from 'node:https';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import { built, median, publishTable, round, startProcess } from './harness.mjs';
+import { APP_TOKEN, mtlsOptions } from './service.mjs';
+
+const ROUND_TRIP_MS = 60;
+const FAR_MS = 200;
+const CLIENTS = 3;
+const IDLE_S = [1, 3, 10, 40, 58];
+const CLIENT_ID = '7d1f6a4e-3c52-4e0b-9a55-0f8f6e1c2b3a';
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+
+async function startNginx(authority) {
+  const server = await authority.issue({ server: ['localhost'] }, { commonName: 'localhost' });
+  const folder = mkdtempSync(join(tmpdir(), 'round-trips-'));
+  const port = await freePort();
+  const files = { 'tls.crt': server.certificate, 'tls.key': server.privateKey, 'ca.pem': authority.chain };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${name};`,
+  );
+  const token = (life) =>
+    `return 200 '{"access_token":"${'x'.repeat(600)}","token_type":"bearer","expires_in":${life}}';`;
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `daemon off; master_process off; pid nginx.pid; events {} http { access_log off; ${temporary.join(' ')}
+    default_type application/json;
+    server {
+      listen 127.0.0.1:${port} ssl; ssl_protocols TLSv1.3;
+      ssl_certificate tls.crt; ssl_certificate_key tls.key; ssl_client_certificate ca.pem; ssl_verify_client optional;
+      location / { return 200 '{"ok":true}'; }
+      location /oauth2/token { ${token(3600)} }
+      location /short/oauth2/token { ${token(5)} }
+    } }`,
+  );
+  const nginx = spawn('nginx', ['-p', folder, '-c', 'nginx.conf', '-e', 'stderr'], { stdio: 'ignore' });
+  await sleep(500);
+  const stop = () => {
+    nginx.kill();
+    rmSync(folder, { recursive: true });
+  };
+  return { port, stop };
+}
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** This module. `life`: of its tokens, in seconds. */
+async function ours(origin, api, { oauth = false, isShort = false } = {}) {
+  const { createServiceClient } = await built('index.js');
+  const { Logger } = await import('@nestjs/common');
+  Logger.overrideLogger(['error', 'warn', 'fatal']);
+  const { tls, ...options } = mtlsOptions({ origin, pems: api.pems });
+  let pems = tls;
+  const client = await createServiceClient({
+    ...options,
+    ...(oauth && {
+      authentication: 'oauth',
+      urls: { baseUrl: origin, authUrl: isShort ? `${api.authOrigin}/short` : api.authOrigin },
+      oauth: { clientId: CLIENT_ID, clientSecret: 'secret' },
+    }),
+    tls: () => pems,
+  });
+  return {
+    get: () => client.http.get('/banks/v1'),
+    post: () => client.http.post('/customers/v1', {}),
+    session: (customer_id) => client.sdk.sessionParameters({ customer_id }),
+    rotate: async () => {
+      pems = api.otherTls;
+      await client.auth.reloadCertificate();
+    },
+    close: () => client.close(),
+  };
+}
+
+/** Clients of `send(method, path, headers, body)`, and a token in a variable. */
+function handWritten(make) {
+  return async (origin, api, { oauth = false, isShort = false } = {}) => {
+    let { send, close } = make(origin, api.pems);
+    let token;
+    let endsAt = -Infinity;
+    const { authOrigin } = api;
+    const request = (path) => send('POST', path, FORM, 'grant_type=client_credentials', authOrigin);
+    const headers = async () => {
+      if (!oauth) return { 'service-app-token': APP_TOKEN };
+      if (performance.now() >= endsAt) {
+        token = await request(isShort ? '/short/oauth2/token' : '/oauth2/token');
+        endsAt = performance.now() + token.expires_in * 1_000;
+      }
+      return { authorization: `Bearer ${token.access_token}` };
+    };
+    return {
+      get: async () => send('GET', '/banks/v1', await headers()),
+      post: async () =>
+        send('POST', '/customers/v1', { ...(await headers()), 'content-type': 'application/json' }, '{}'),
+      session: () => request('/oauth2/token'),
+      rotate: async () => {
+        await close();
+        ({ send, close } = make(origin, api.otherPems));
+      },
+      close: () => close(),
+    };
+  };
+}
+
+const CONTENDERS = {
+  'nestjs-service': ours,
+  undici: handWritten((origin, pems) => {
+    const dispatcher = new Agent({ connect: pems });
+    return {
+      send: async (method, path, headers, body, at = origin) =>
+        (await request(at + path, { dispatcher, method, headers, body })).body.json(),
+      close: () => dispatcher.close(),
+    };
+  }),
+  got: handWritten((origin, pems) => {
+    // Like Node's https.globalAgent, which got uses, but not shared with the other clients here.
+    const agent = new https.Agent({ ...pems, keepAlive: true, timeout: 5_000 });
+    const client = got.extend({ retry: { limit: 0 }, agent: { https: agent } });
+    return {
+      send: (method, path, headers, body, at = origin) => client(at + path, { method, headers, body }).json(),
+      close: () => agent.destroy(),
+    };
+  }),
+  'https.Agent': handWritten((origin, pems) => {
+    const agent = new https.Agent({ ...pems, keepAlive: true });
+    const send = (method, path, headers, body, at = origin) =>
+      new Promise((resolve, reject) => {
+        const request = https.request(at + path, { agent, method, headers }, (response) => {
+          const chunks = [];
+          response.on('data', (chunk) => chunks.push(chunk));
+          response.on('end', () => resolve(JSON.parse(Buffer.concat(chunks).toString())));
+        });
+        request.on('error', reject).end(body);
+      });
+    return { send, close: () => agent.destroy() };
+  }),
+};
+
+/** By their titles: what comes before, and the call that is measured. */
+const idle = (method, seconds) => ({
+  run: async (client, measure) => {
+    await client[method]();
+    await sleep(seconds * 1_000);
+    await measure(() => client[method]());
+  },
+});
+const IDLE_SCENES = ['get', 'post'].flatMap((method) =>
+  IDLE_S.map((seconds) => [`${method.toUpperCase()} after ${seconds} s`, idle(method, seconds)]),
+);
+const OTHER_SCENES = [
+  ['first call, OAuth', { oauth: true, run: (client, measure) => measure(() => client.get()) }],
+  [
+    'token expired, after 6 s',
+    {
+      oauth: true,
+      isShort: true,
+      run: async (client, measure) => {
+        await client.get();
+        await sleep(6_000);
+        await measure(() => client.get());
+      },
+    },
+  ],
+  [
+    'session of a new customer, after 30 s',
+    {
+      oauth: true,
+      run: async (client, measure) => {
+        await client.session('c-1');
+        await sleep(30_000);
+        await measure(() => client.session('c-2'));
+      },
+    },
+  ],
+  [
+    'after a rotation',
+    {
+      run: async (client, measure) => {
+        await client.get();
+        await client.rotate();
+        await measure(() => client.get());
+      },
+    },
+  ],
+];
+
+/** All clients at the same time, begun one after the other: they only wait. */
+async function table(title, scenes, api, roundTripMs, names = Object.keys(CONTENDERS)) {
+  const [origin, authOrigin] = api.ports[roundTripMs].map((port) => `https://localhost:${port}`);
+  let started = 0;
+  const rows = names.map(async (contender) => {
+    const cells = scenes.map(async ([name, { run, ...options }]) => {
+      const samples = Array.from({ length: CLIENTS }, async () => {
+        await sleep(150 * (started += 1));
+        const client = await CONTENDERS[contender](origin, { ...api, authOrigin }, options);
+        let tookMs = NaN;
+        await run(client, async (call) => {
+          const begun = performance.now();
+          await call();
+          tookMs = performance.now() - begun;
+        });
+        await client.close();
+        return tookMs / roundTripMs;
+      });
+      const values = (await Promise.all(samples)).sort((a, b) => a - b);
+      return [name, `${round(median(values), 1)} (${round(values[0], 1)}-${round(values.at(-1), 1)})`];
+    });
+    return { contender, ...Object.fromEntries(await Promise.all(cells)) };
+  });
+  publishTable(`${title}: round trips of ${roundTripMs} ms`, await Promise.all(rows));
+}
+
+if (spawnSync('nginx', ['-v']).error) console.log('There is no nginx.');
+else {
+  const { CertificateAuthority } = await built('testing/certificate-authority.js');
+  const authority = await CertificateAuthority.create('Bench');
+  const issued = await Promise.all(
+    ['one', 'other'].map((commonName) => authority.issue({ client: true }, { commonName })),
+  );
+  const [pems, otherPems] = issued.map(({ certificate, privateKey }) => ({
+    cert: certificate,
+    key: privateKey,
+    ca: authority.chain,
+  }));
+  const otherTls = { certificate: otherPems.cert, privateKey: otherPems.key, chain: otherPems.ca };
+  const nginx = await startNginx(authority);
+  const delay = await startProcess('delay', { port: nginx.port, roundTripsMs: [ROUND_TRIP_MS, FAR_MS] });
+  const api = { ports: delay.ports, pems, otherPems, otherTls };
+  try {
+    await table('After a quiet time', IDLE_SCENES, api, ROUND_TRIP_MS);
+    for (const ms of [ROUND_TRIP_MS, FAR_MS]) await table('New connections', OTHER_SCENES, api, ms);
+  } finally {
+    delay.stop();
+    nginx.stop();
+  }
+}
