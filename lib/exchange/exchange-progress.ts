@@ -2,7 +2,12 @@ import { type ClientRequest } from 'node:http';
 import { type Socket } from 'node:net';
 import { type TLSSocket } from 'node:tls';
 import { type Classified, isHandshakeAlert, mayBeCertificate } from './classify.js';
-import { type ExchangeFaultDetails, type ExchangePhase, isUnsent } from './exchange.types.js';
+import {
+  type ExchangeConnection,
+  type ExchangeFaultDetails,
+  type ExchangePhase,
+  isUnsent,
+} from './exchange.types.js';
 
 /** Follows how far a request gets, which decides whether the server can have acted on it. */
 export class ExchangeProgress {
@@ -10,6 +15,8 @@ export class ExchangeProgress {
   reusedSocket = false;
   /** When the wait for a free connection ended, on the monotonic clock. */
   socketAt: number | undefined = undefined;
+  /** What the agent knows of its connection. */
+  connection: ExchangeConnection | undefined = undefined;
   #socket: Socket | TLSSocket | undefined = undefined;
   #isTls13 = false;
   #isAccepted = false;
@@ -32,10 +39,10 @@ export class ExchangeProgress {
       const secure = 'secureConnecting' in socket;
       const pending = secure ? socket.secureConnecting : socket.connecting;
       // If the handshake was over before, its ticket may have come already.
-      this.#isAccepted = secure && !pending;
+      this.#isAccepted = secure && !pending && this.connection?.hasTicket !== false;
+      if (secure && !this.reusedSocket) socket.once('session', () => (this.#isAccepted = true));
       if (!pending) return this.#connected();
       socket.once(secure ? 'secureConnect' : 'connect', () => this.#connected());
-      if (secure) socket.once('session', () => (this.#isAccepted = true));
       // Key material exists from the ServerHello on. The listener takes none of it.
       if (secure && this.#hasCertificate) socket.once('keylog', () => (this.#isHelloAnswered = true));
       // A real socket takes the request only once TCP has connected. The one of a mock (nock 15, msw 3) takes it before, and

@@ -17,6 +17,7 @@ import {
   FOREIGN_CONNECTION,
   isSuccess,
   isUnsent,
+  OLD_CONNECTION_TIMEOUT,
 } from './exchange.types.js';
 
 /**
@@ -34,7 +35,7 @@ interface Limit {
   limitMs: number;
   /** On the monotonic clock. */
   endsAt: number;
-  reason?: typeof CONNECT_TIMEOUT;
+  reason?: string;
 }
 
 class RunningExchange {
@@ -79,7 +80,7 @@ class RunningExchange {
     const outgoing = (url.protocol === 'https:' ? https : http).request(this.#options());
     this.#outgoing = outgoing;
     // Before the progress counts it as connected: nothing has been written yet.
-    outgoing.on('socket', (socket) => this.#refuseForeign(socket));
+    outgoing.on('socket', (socket) => this.#onSocket(socket));
     this.#progress.follow(outgoing);
     outgoing.on('response', (incoming) => this.#onResponse(incoming));
     // Nobody asked for another protocol (101), and Node would say nothing more of this request.
@@ -98,16 +99,25 @@ class RunningExchange {
    * Libraries such as global-agent replace the agent of all requests in the process. Their connections lack our client
    * certificate, trust other roots than `tls.chain`, and obey NODE_TLS_REJECT_UNAUTHORIZED. Mocks have sockets of other classes.
    */
-  #refuseForeign(socket: Socket): void {
+  #onSocket(socket: Socket): void {
+    const { agent } = this.#request;
+    const connection = agent.stateOf?.(socket);
+    this.#progress.connection = connection;
     const isReal = socket instanceof TLSSocket || socket.constructor === Socket;
-    if (isReal && this.#request.agent.hasMade?.(socket) === false)
-      this.#fail({ kind: 'tls', reason: FOREIGN_CONNECTION });
+    if (agent.stateOf && !connection && isReal) this.#fail({ kind: 'tls', reason: FOREIGN_CONNECTION });
   }
 
   /** One timer for all limits: when the shortest is over but does not apply, it is set again. Node shares timers of whole ms. */
   #setTimer(leftMs: number): void {
     const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
-    const shortestMs = Math.min(leftMs, timeoutMs, attemptTimeoutMs, connectTimeoutMs);
+    const { oldConnectionTimeoutMs = Infinity } = this.#request;
+    const shortestMs = Math.min(
+      leftMs,
+      timeoutMs,
+      attemptTimeoutMs,
+      connectTimeoutMs,
+      oldConnectionTimeoutMs,
+    );
     this.#stopTimer = systemClock.schedule(() => this.#onTime(), Math.ceil(shortestMs));
   }
 
@@ -121,7 +131,8 @@ class RunningExchange {
   /** The first to end of the limits that apply now: while it waits for a connection, only the whole limit does. */
   #nextLimit(): Limit {
     const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
-    const { phase, socketAt = Infinity } = this.#progress;
+    const { oldConnectionTimeoutMs: oldMs = Infinity } = this.#request;
+    const { phase, socketAt = Infinity, connection } = this.#progress;
     const limits: Limit[] = [
       { limitMs: timeoutMs, endsAt: this.#startedAt + timeoutMs },
       { limitMs: attemptTimeoutMs, endsAt: socketAt + attemptTimeoutMs },
@@ -132,6 +143,8 @@ class RunningExchange {
         endsAt: socketAt + connectTimeoutMs,
         reason: CONNECT_TIMEOUT,
       });
+    else if (phase === 'sent' && connection?.isOld)
+      limits.push({ limitMs: oldMs, endsAt: socketAt + oldMs, reason: OLD_CONNECTION_TIMEOUT });
     return limits.reduce((first, limit) => (limit.endsAt < first.endsAt ? limit : first));
   }
 

@@ -3,7 +3,15 @@ import { type Socket } from 'node:net';
 import { type ConnectionErrorKind } from '../errors/index.js';
 
 /** An agent that knows its own connections; of any other agent, all connections are used. */
-export type ExchangeAgent = Agent & { hasMade?(socket: Socket): boolean };
+export type ExchangeAgent = Agent & { stateOf?(socket: Socket): ExchangeConnection | undefined };
+
+/** What such an agent knows of a connection. */
+export interface ExchangeConnection {
+  /** It was idle for so long before this request that it may be dead without anybody having said so. */
+  readonly isOld: boolean;
+  /** A TLS session ticket has come, so the server has accepted our certificate. */
+  readonly hasTicket: boolean;
+}
 
 /** One bounded HTTP exchange: one request, one answer, without redirects and retries. */
 export interface ExchangeRequest {
@@ -12,7 +20,7 @@ export interface ExchangeRequest {
   headers: Record<string, string>;
   body?: string | Uint8Array;
   agent: ExchangeAgent;
-  /** It may be sent again if its connection turns out to be closed. */
+  /** It may be sent again if its connection turns out to be closed: it takes connections that were idle for longer. */
   mayRepeat?: boolean;
   /** The agent offers a client certificate to servers that ask for one. */
   hasCertificate?: boolean;
@@ -22,6 +30,8 @@ export interface ExchangeRequest {
   attemptTimeoutMs?: number;
   /** Milliseconds to connect: name, TCP, proxy and TLS handshake. Default: no other limit. */
   connectTimeoutMs?: number;
+  /** Milliseconds to the first byte of the answer on a connection that was idle for over 4 s. Default: no other limit. */
+  oldConnectionTimeoutMs?: number;
   /** Bytes of the answer's body after decompression. */
   maxResponseBytes: number;
   /** The caller's signal: on abort, rejects with `signal.reason`. */
@@ -72,6 +82,9 @@ export const CONNECT_TIMEOUT = 'ERR_CONNECT_TIMEOUT';
 
 /** The reason of a time-out if an interceptor of the application had not settled. */
 export const INTERCEPTOR_TIMEOUT = 'ERR_INTERCEPTOR_TIMEOUT';
+
+/** The reason of a fault if no answer began within `oldConnectionTimeoutMs`. */
+export const OLD_CONNECTION_TIMEOUT = 'ERR_OLD_CONNECTION_TIMEOUT';
 
 /** The reason of a fault if the agent of the request was replaced, so that the connection is not one of ours. */
 export const FOREIGN_CONNECTION = 'ERR_FOREIGN_CONNECTION';
@@ -127,4 +140,10 @@ export async function outcomeOf(exchanged: () => Promise<ExchangeResponse>): Pro
     if (error instanceof ExchangeFault) return { fault: error };
     throw error;
   }
+}
+
+/** Whether the request took an idle connection that the server, or something on the way to it, had closed or forgotten. */
+export function hadDeadConnection(fault: ExchangeFault | undefined): boolean {
+  if (fault?.reason === OLD_CONNECTION_TIMEOUT) return true;
+  return fault?.reusedSocket === true && fault.kind === 'reset' && fault.phase === 'sent';
 }

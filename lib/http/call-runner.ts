@@ -1,10 +1,12 @@
 import { type WaitOptions } from '../auth/access-token.js';
+import { type Credentials } from '../auth/authenticator.js';
 import { certificateRefusal, isBareEnd } from '../exchange/certificate-refusal.js';
 import {
   CallCancelled,
   ExchangeFault,
   type ExchangeRequest,
   type ExchangeResponse,
+  hadDeadConnection,
   isSuccess,
   type Outcome,
   outcomeOf,
@@ -19,7 +21,6 @@ import { type CallObserver } from './call-observer.js';
 import { type CallAuthenticator, type ClientContext } from './client-context.js';
 import { faultToError } from './fault-to-error.js';
 import {
-  isClosedIdleConnection,
   isRepeatable,
   isRetryableFault,
   isRetryableAnswer,
@@ -101,7 +102,7 @@ export class CallRunner {
   async #attempt(call: Call): Promise<Outcome> {
     // A call with a short time limit is sent after half of it: the server's refusal tells its caller more than a timeout.
     if (this.#newCertificate) await this.#waitFor(this.#newCertificate, call, call.leftMs / 2);
-    const credentials = this.#authenticator.use() ?? (await this.#authenticator.get(waitOf(call)));
+    const credentials = this.#authenticator.use() ?? (await this.#waitForToken(call));
     if (credentials !== call.getCredentials()) call.authenticate(credentials);
     const isAlone = this.#running === 0;
     this.#running += 1;
@@ -115,6 +116,10 @@ export class CallRunner {
     } finally {
       this.#running -= 1;
     }
+  }
+
+  #waitForToken(call: Call): Promise<Credentials> {
+    return this.#client.identity.connectDuring(call.url, () => this.#authenticator.get(waitOf(call)));
   }
 
   #exchange(call: Call): Promise<ExchangeResponse> {
@@ -131,7 +136,8 @@ export class CallRunner {
       headers: call.getHeaders(),
       body: call.body,
       agent: identity.agentFor(call.url),
-      mayRepeat: isRepeatable(call),
+      // A reconnect takes a connection that is surely alive.
+      mayRepeat: isRepeatable(call) && !call.reconnected,
       hasCertificate: call.certificate !== undefined,
       timeoutMs,
       attemptTimeoutMs,
@@ -156,7 +162,7 @@ export class CallRunner {
 
   async #decide(call: Call, outcome: Outcome): Promise<Decision> {
     // An everyday race, and nobody's fault: neither a retry nor worth a line in the log.
-    if (!call.reconnected && isClosedIdleConnection(call, outcome.fault)) {
+    if (!call.reconnected && isRepeatable(call) && hadDeadConnection(outcome.fault)) {
       call.reconnected = true;
       return { kind: 'reconnect' };
     }

@@ -97,16 +97,6 @@ export function isRetryableFault(call: Repeated, fault: ExchangeFault): boolean 
   return isRepeatable(call) || cannotHaveActed(fault);
 }
 
-/**
- * The server closed an idle connection while the request was on its way. Only for what may be sent twice: the request
- * may have reached the server before.
- */
-export function isClosedIdleConnection(call: Repeated, fault: ExchangeFault | undefined): boolean {
-  return (
-    fault?.reusedSocket === true && fault.kind === 'reset' && fault.phase === 'sent' && isRepeatable(call)
-  );
-}
-
 const CAPACITY = 500;
 const RETRY_COST = 5;
 const TIMEOUT_COST = 10;

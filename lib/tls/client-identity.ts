@@ -48,6 +48,8 @@ const WAIT_MS = 2_000;
 /** If only some servers refuse a certificate, calls wait at most once in this time. */
 const WAIT_AGAIN_MS = 60_000;
 
+type CallAddress = Pick<URL, 'protocol' | 'hostname' | 'port'>;
+
 /** The public part, which doubles can stand in for. */
 export type Identity = Pick<ClientIdentity, keyof ClientIdentity>;
 
@@ -69,6 +71,8 @@ export class ClientIdentity {
   /** Whether the inputs are read again by themselves. */
   readonly #isFollowed: boolean;
   readonly #listeners = new Set<() => void>();
+  /** Where calls go that wait for a token. */
+  readonly #awaitingToken = new Set<CallAddress>();
   #inUse: LoadedIdentity;
   /** What was read last, and cannot be used. */
   #unusable?: Required<IdentityStatus>['lastReloadFault'] & { digest: string };
@@ -102,6 +106,8 @@ export class ClientIdentity {
     const forTokens = { ...settings, maxSockets: maxSockets + 1 };
     this.httpsAgent = new IdentityAgent(() => loaded.apiContext, settings);
     this.tokenAgent = new IdentityAgent(loaded.tokenContext, forTokens);
+    // Not at the beginning of the call: the token may come from a shared store, or a mock may answer in the endpoint's place.
+    this.tokenAgent.onRequest = () => this.#awaitingToken.forEach((url) => this.#connectAhead(url));
     this.#plainAgent = new Connections(connectPlain(settings), settings);
     this.#plainTokenAgent = new Connections(connectPlain(settings), forTokens);
     const isFunction = typeof tls.source === 'function';
@@ -135,6 +141,25 @@ export class ClientIdentity {
   /** The agent for a request to the token endpoint. */
   tokenAgentFor({ protocol }: Pick<URL, 'protocol'>): Agent {
     return protocol === 'https:' ? this.tokenAgent : this.#plainTokenAgent;
+  }
+
+  /**
+   * Waits for a token of a call. While it is requested from the endpoint, the API's connection is made too: the call then waits
+   * for fewer round trips.
+   */
+  async connectDuring<T>(url: CallAddress, token: () => Promise<T>): Promise<T> {
+    this.#awaitingToken.add(url);
+    // Another call has requested it already.
+    if (Object.keys(this.tokenAgent.sockets).length > 0) this.#connectAhead(url);
+    try {
+      return await token();
+    } finally {
+      this.#awaitingToken.delete(url);
+    }
+  }
+
+  #connectAhead(url: CallAddress): void {
+    if (url.protocol === 'https:') this.httpsAgent.connectAhead(url);
   }
 
   get certificate(): CertificateSummary | undefined {

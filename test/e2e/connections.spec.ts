@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile } from 'node:fs';
@@ -24,6 +24,7 @@ import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
 import { readDocument } from '../helpers/readme.js';
 import { startSimulator } from '../helpers/simulators.js';
 import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
+import { until } from '../helpers/until.js';
 
 /** What hangs first and answers then, over real TLS. The cases only wait: they run beside each other. */
 describe('an attempt that hangs', () => {
@@ -227,6 +228,38 @@ describe('a connection that the server closed while this process stood still', (
     await start({ maxSockets: 1 });
     await Promise.all([create().then(() => simulator.dropConnections()), create()]);
     expect(simulator.apiRequests.map(({ status }) => status)).toEqual([201, 201, 201]);
+  });
+});
+
+describe('a call that waits for a token', () => {
+  let simulator: ServiceSimulator;
+  let started: StartedModule;
+  const handshakes = () => simulator.handshakes['oauth-base'].total;
+  beforeEach(async () => {
+    simulator = await startSimulator();
+    started = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+  });
+  afterEach(async () => {
+    await started.module.close();
+    await simulator.stop();
+  });
+
+  it('connects to the API while the token is requested, once, and all calls use that connection', async () => {
+    simulator.fail({ face: 'token', fault: { delayMs: 1_000 } });
+    const calls = Promise.all([started.banks.list(), started.banks.list()]);
+    await until(() => handshakes() === 1);
+    expect(simulator.apiRequests).toEqual([]);
+    await calls;
+    await started.customers.create({ app_user_id: 'u-1' });
+    // The second call, which ran beside the first, has one of its own.
+    expect(handshakes()).toBeLessThanOrEqual(2);
+    expect(simulator.apiRequests.map(({ status }) => status)).toEqual([200, 200, 201]);
+  });
+
+  it('does not connect for a token that no call waits for', async () => {
+    await started.auth.getApiToken();
+    await started.auth.getCustomerToken('c-1');
+    expect(handshakes()).toBe(0);
   });
 });
 

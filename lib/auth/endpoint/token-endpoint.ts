@@ -13,6 +13,7 @@ import {
 import {
   type Exchange,
   type ExchangeResponse,
+  hadDeadConnection,
   isSuccess,
   type Outcome,
   outcomeOf,
@@ -46,6 +47,8 @@ const MAX_RETRY_AFTER_S = 3_600;
 const REMEMBERED_MS = 10_000;
 /** How long callers wait for the new secret if one that has worked is refused. */
 const WAIT_MS = 2_000;
+/** To the first byte on a connection that was idle for over 4 s. The repeat has the rest of the request's 10 s. */
+const OLD_CONNECTION_TIMEOUT_MS = 5_000;
 /** Health checks have no end: of a thousand replicas they would send 100 wrong passwords a second. */
 const REMEMBERED_FOR_PROBES_MS = 60_000;
 
@@ -80,8 +83,12 @@ interface Asked {
 /** What came of it. */
 interface Seen {
   startedAt: number;
-  /** 2 if our certificate was refused and another one was offered. */
+  /** Exchanges that asked for a connection, as for calls: a reconnect and a replay count too. */
   attempts: number;
+  /** The idle connection that it took was dead, and it was sent again on another one. */
+  reconnected?: boolean;
+  /** Our certificate was refused, and another one was offered. */
+  hasOtherCertificate?: boolean;
   response?: ExchangeResponse;
   /** What was sent last: the certificate may have changed since the beginning. */
   sent?: TokenCredentials;
@@ -177,7 +184,7 @@ export class TokenEndpoint implements TokenSource {
     reportCall(onCall, { ...about, status: response?.status, error });
   }
 
-  /** Sends the request, and once more if our certificate was refused and another one is in use by now. */
+  /** Sends the request; once more at once if its idle connection was dead, and once more with another certificate. */
   async #post(asked: Asked, seen: Seen): Promise<ExchangeResponse> {
     seen.attempts += 1;
     const { identity, place, clientId } = this.#options;
@@ -185,13 +192,18 @@ export class TokenEndpoint implements TokenSource {
     const certificate = identity?.certificate;
     const [secret] = asked.secrets;
     seen.sent = { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
-    const outcome = await outcomeOf(() => this.#exchange(asked));
+    const outcome = await outcomeOf(() => this.#exchange(asked, seen));
     const { response, fault } = outcome;
+    if (hadDeadConnection(fault) && !seen.reconnected) {
+      seen.reconnected = true;
+      return this.#post(asked, seen);
+    }
     seen.response = response;
     const verdict = certificateRefusal(outcome);
     if (identity && verdict) {
-      const isOther = seen.attempts === 1 && (await this.#reload(certificate, outcome, asked.signal));
-      if (isOther) return this.#post(asked, seen);
+      seen.hasOtherCertificate =
+        !seen.hasOtherCertificate && (await this.#reload(certificate, outcome, asked.signal));
+      if (seen.hasOtherCertificate) return this.#post(asked, seen);
       const reason = fault ? fault.reason : `HTTP ${response.status}`;
       if (verdict === 'refused')
         throw certificateRefusedError(certificate, reason, place.describeOption, {
@@ -223,7 +235,7 @@ export class TokenEndpoint implements TokenSource {
     });
   }
 
-  #exchange({ scope, secrets, endsAt, signal }: Asked): Promise<ExchangeResponse> {
+  #exchange({ scope, secrets, endsAt, signal }: Asked, { reconnected }: Seen): Promise<ExchangeResponse> {
     const { exchange, agent, identity, place, clock, userAgent, clientId } = this.#options;
     const { connectTimeoutMs = Infinity } = this.#options;
     const timeoutMs = endsAt - clock.monotonic();
@@ -244,6 +256,9 @@ export class TokenEndpoint implements TokenSource {
       body: form.toString(),
       agent,
       hasCertificate: identity?.certificate !== undefined,
+      // A reconnect takes a connection that is surely alive.
+      mayRepeat: !reconnected,
+      oldConnectionTimeoutMs: OLD_CONNECTION_TIMEOUT_MS,
       timeoutMs,
       connectTimeoutMs: Math.min(connectTimeoutMs, timeoutMs / 2),
       maxResponseBytes: MAX_RESPONSE_BYTES,

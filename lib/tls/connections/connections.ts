@@ -5,14 +5,21 @@ import { type Duplex } from 'node:stream';
 import { DEFAULTS } from '../../config/options.js';
 import { codedError } from '../../errors/error-codes.js';
 import { type Clock, setImmediate, systemClock } from '../../time/clock.js';
-import { timeForEachAddress } from './connecting.js';
+import { KEEP_ALIVE_MS, timeForEachAddress } from './connecting.js';
+import { ConnectionState, type IdleLimits } from './connection-state.js';
+import { Distrust } from './distrust.js';
 import { hasUnreadInput } from './unread-input.js';
 
 export interface PoolSettings {
   /** Connections to one origin. */
   maxSockets: number;
-  /** Milliseconds for which an idle connection is used without a hint of the server; 0: none is used again. Default: that of `http.idleTimeout`. */
+  /**
+   * Milliseconds that a connection may have been idle when a request takes it that must not be sent twice, if the server
+   * gives no hint. 0: no connection is used again, by any request. Default: that of `http.idleTimeout`.
+   */
   idleTimeoutMs?: number;
+  /** The same for a request that may be sent again. Default 55,000: load balancers wait for 60 s or more. */
+  longIdleTimeoutMs?: number;
   /** Milliseconds to connect: `http.connectTimeout`. Default: no limit. */
   connectTimeoutMs?: number;
   clock?: Clock;
@@ -29,16 +36,10 @@ interface RequestTaker {
 }
 const nodeAgent = Agent.prototype as unknown as RequestTaker;
 
-/** Of a connection that has had an answer: how long it may be idle, and until when, if it has no call. */
-interface Idle {
-  ms: number;
-  until?: number;
-}
-
-/** A server ends a connection after its hint: it must not be on its way then (as Node has it). */
-const HINT_MARGIN_MS = 1_000;
-const MAX_IDLE_MS = 60_000;
-const KEEP_ALIVE_MS = 1_000;
+/** How long a connection that was made ahead waits for its request. */
+const SPARE_MS = 4_000;
+/** A request that gets no response for so long, on an old connection, shows that the connection was dead. */
+const SILENT_MS = 1_000;
 
 /**
  * Connections that are used again, and the queue for them, which is Node's own. A connection is not used again if data on
@@ -46,18 +47,23 @@ const KEEP_ALIVE_MS = 1_000;
  */
 export class Connections extends Agent {
   #connect: Connect;
-  readonly #idleTimeoutMs: number;
+  readonly #limits: IdleLimits;
   readonly #clock: Clock;
-  readonly #made = new WeakSet<Duplex>();
-  readonly #idle = new WeakMap<Duplex, Idle>();
+  readonly #states = new WeakMap<Duplex, ConnectionState>();
+  /** Connections made ahead of their request, by origin. Node's agent gets them as new ones. */
+  readonly #spares = new Map<string, Socket>();
+  readonly #distrust: Distrust;
   #isRetired = false;
 
   constructor(connect: Connect, settings: PoolSettings) {
-    const { maxSockets, idleTimeoutMs = DEFAULTS.http.idleTimeout, clock = systemClock } = settings;
+    const { idleTimeoutMs = DEFAULTS.http.idleTimeout, longIdleTimeoutMs = 55_000 } = settings;
+    const { maxSockets, clock = systemClock } = settings;
     super({ keepAlive: true, maxSockets });
     this.#connect = connect;
-    this.#idleTimeoutMs = idleTimeoutMs;
+    const repeatable = idleTimeoutMs === 0 ? 0 : Math.max(idleTimeoutMs, longIdleTimeoutMs);
+    this.#limits = { once: idleTimeoutMs, repeatable };
     this.#clock = clock;
+    this.#distrust = new Distrust(clock);
   }
 
   override getName(options: ClientRequestArgs = {}): string {
@@ -67,28 +73,44 @@ export class Connections extends Agent {
   /** node:http calls this for each request. */
   addRequest(request: ClientRequest, options: SentOptions): void {
     options.servername ??= serverNameOf(request, options);
-    this.#dropOverdue();
-    if (!options.mayRepeat) this.#dropClosed(this.freeSockets[this.getName(options)]);
-    if (this.#idleTimeoutMs === 0) request.shouldKeepAlive = false;
+    const origin = nameOf(options);
+    const pool: NodeJS.Dict<Socket[]> = this.freeSockets;
+    const unfit = pool[origin] && this.#choose(pool[origin], options.mayRepeat);
+    if (this.#limits.once === 0) request.shouldKeepAlive = false;
     request.on('response', (response) => this.#onResponse(request, response));
+    // Node takes an idle connection if it sees one.
+    if (unfit) delete pool[origin];
     nodeAgent.addRequest.call(this, request, options);
+    if (unfit) pool[origin] = unfit;
   }
 
   override createConnection(options: RequestOptions): Duplex {
-    const socket = this.#connect(options);
-    this.#made.add(socket);
-    const onIdle = (): void => {
-      if (this.#idle.get(socket)?.until !== undefined) drop(socket);
-    };
-    // Between two calls nobody else listens to errors; its close says enough.
-    return socket
-      .on('data', onIdle)
-      .once('end', onIdle)
-      .on('error', () => undefined);
+    return this.#takeSpare(nameOf(options)) ?? this.#makeConnection(options);
   }
 
-  hasMade(socket: Duplex): boolean {
-    return this.#made.has(socket);
+  /**
+   * Connects for a request that will come soon, unless a connection to this origin is idle. It is closed after 4 s without a
+   * request. To the next request it is a new connection, not one that is used again.
+   */
+  connectAhead(options: RequestOptions): void {
+    const origin = nameOf(options);
+    const isFull = (this.sockets[origin]?.length ?? 0) >= this.maxSockets;
+    if (this.#isRetired || isFull || this.#limits.once === 0) return;
+    if (this.freeSockets[origin] ?? this.#spares.has(origin)) return;
+    const socket = this.#makeConnection(options);
+    this.#stateOf(socket).idleSince = this.#clock.now();
+    this.#spares.set(origin, socket);
+    const isSpare = () => this.#spares.get(origin) === socket;
+    const cancel = this.#clock.watch(() => isSpare() && socket.destroy(), SPARE_MS);
+    socket.unref().once('close', () => {
+      cancel();
+      if (isSpare()) this.#spares.delete(origin);
+    });
+  }
+
+  /** Of one of its own connections; undefined for any other. */
+  stateOf(socket: Duplex): ConnectionState | undefined {
+    return this.#states.get(socket);
   }
 
   /**
@@ -97,12 +119,13 @@ export class Connections extends Agent {
    */
   override emit(event: string, ...details: unknown[]): boolean {
     const socket = details[0] as Duplex;
-    const idle = event === 'free' ? this.#idle.get(socket) : undefined;
-    if (!idle || Object.keys(this.requests).length === 0) return super.emit(event, ...details);
-    idle.until = Infinity;
+    const state = event === 'free' ? this.#states.get(socket) : undefined;
+    // A new connection is free too, when Node makes it for a request that waits.
+    if (!state?.limits || Object.keys(this.requests).length === 0) return super.emit(event, ...details);
+    state.idleSince = this.#clock.now();
     const free = (): void => {
       if (hasUnreadInput(socket)) return drop(socket);
-      idle.until = undefined;
+      state.idleSince = undefined;
       super.emit(event, ...details);
     };
     setImmediate(() => setImmediate(free));
@@ -110,10 +133,10 @@ export class Connections extends Agent {
   }
 
   override keepSocketAlive(socket: Duplex): boolean {
-    const idle = this.#idle.get(socket);
-    if (this.#isRetired || !idle || idle.ms <= 0) return false;
-    const { ms } = idle;
-    idle.until = this.#clock.now() + ms;
+    const state = this.#stateOf(socket);
+    const ms = state.limits?.repeatable ?? 0;
+    if (this.#isRetired || ms <= 0) return false;
+    state.idleSince = this.#clock.now();
     const connection = socket as Socket;
     connection.setKeepAlive(true, KEEP_ALIVE_MS).unref();
     if (connection.timeout !== ms) connection.setTimeout(ms);
@@ -122,14 +145,31 @@ export class Connections extends Agent {
 
   override reuseSocket(socket: Duplex, request: ClientRequest): void {
     super.reuseSocket(socket, request);
-    const idle = this.#idle.get(socket);
-    if (idle) idle.until = undefined;
+    const state = this.#stateOf(socket);
+    const now = this.#clock.now();
+    state.wasIdleMs = state.idleMs(now);
+    state.idleSince = undefined;
+    if (!state.isOld) return;
+    request.once('close', () => {
+      if (state.isOld && this.#clock.now() - now > SILENT_MS) this.#onSilence(state.origin);
+    });
   }
 
   /** Takes no more calls. Connections with a call finish it, and those that wait; the others close now. */
   retire(): void {
     this.#isRetired = true;
     for (const socket of Object.values(this.freeSockets).flat()) if (socket) drop(socket);
+    this.#destroySpares();
+  }
+
+  /** Closes all connections. */
+  override destroy(): void {
+    this.#destroySpares();
+    super.destroy();
+  }
+
+  #destroySpares(): void {
+    for (const spare of this.#spares.values()) spare.destroy();
   }
 
   /** Resolves once no call is left: one that waits always has one in flight before it. */
@@ -148,35 +188,83 @@ export class Connections extends Agent {
     this.destroy();
   }
 
-  /** After a standstill, neither the timer of a connection nor the server's close has been seen yet. */
-  #dropOverdue(): void {
-    const now = this.#clock.now();
-    const isOverdue = (socket: Duplex): boolean => (this.#idle.get(socket)?.until ?? Infinity) < now;
-    for (const free of Object.values(this.freeSockets)) {
-      // Node takes the last one.
-      for (let last = free?.at(-1); last && isOverdue(last); last = free?.at(-1)) drop(last);
-    }
+  #makeConnection(options: RequestOptions): Socket {
+    const socket = this.#connect(options);
+    const state = new ConnectionState(nameOf(options));
+    this.#states.set(socket, state);
+    const onIdle = (): void => {
+      if (state.idleSince !== undefined) drop(socket);
+    };
+    // Between two calls nobody else listens to errors; its close says enough.
+    return socket
+      .on('data', onIdle)
+      .once('end', onIdle)
+      .once('session', () => (state.hasTicket = true))
+      .on('error', () => undefined);
+  }
+
+  #takeSpare(origin: string): Socket | undefined {
+    const spare = this.#spares.get(origin);
+    if (!spare) return undefined;
+    this.#spares.delete(origin);
+    const state = this.#stateOf(spare);
+    state.idleSince = undefined;
+    // Until the session ticket has been read, unread input is most likely that ticket.
+    if (!spare.destroyed && !(state.hasTicket && hasUnreadInput(spare))) return spare.ref();
+    spare.destroy();
+    return undefined;
   }
 
   /**
-   * Node takes the last free connection. While handlers of the host block the event loop, the server may have closed it: nginx does
-   * that at each reload.
+   * Puts the idle connection that the request is to have last, where Node takes it. If none fits, it closes the oldest, so
+   * that a load of changes alone does not leave more and more of them open, and returns the others.
    */
-  #dropClosed(free: Duplex[] | undefined): void {
-    for (let last = free?.at(-1); last && hasUnreadInput(last); last = free?.at(-1)) drop(last);
+  #choose(idle: Socket[], mayRepeat = false): Socket[] | undefined {
+    const now = this.#clock.now();
+    for (let index = idle.length - 1; index >= 0; index -= 1) {
+      const socket = idle[index];
+      const state = this.#stateOf(socket);
+      const idleMs = state.idleMs(now);
+      // After a standstill of the process, neither its timer nor the server's close has been seen yet.
+      if (idleMs > (state.limits?.repeatable ?? 0)) drop(socket);
+      else if (idleMs <= this.#limitOf(state, mayRepeat)) {
+        if (mayRepeat || !hasUnreadInput(socket)) {
+          if (index < idle.length - 1) idle.push(...idle.splice(index, 1));
+          return undefined;
+        }
+        // The server closed it while handlers of the host blocked the event loop: nginx does that at each reload.
+        drop(socket);
+      }
+    }
+    if (idle.length > 0) drop(idle[0]);
+    return idle.length > 0 ? idle : undefined;
+  }
+
+  #limitOf({ limits = this.#limits, origin }: ConnectionState, mayRepeat: boolean): number {
+    const { once, repeatable } = limits;
+    const limit = mayRepeat ? repeatable : once;
+    return this.#distrust.has(origin) ? Math.min(limit, this.#limits.once) : limit;
+  }
+
+  #onSilence(origin: string): void {
+    this.#distrust.add(origin);
+    const now = this.#clock.now();
+    for (const socket of this.freeSockets[origin]?.slice() ?? [])
+      if (this.#stateOf(socket).idleMs(now) > this.#limits.once) drop(socket);
+  }
+
+  #stateOf(socket: Duplex): ConnectionState {
+    return this.#states.get(socket) as ConnectionState;
   }
 
   #onResponse(request: ClientRequest, response: IncomingMessage): void {
-    if (request.socket) this.#idle.set(request.socket, { ms: this.#idleTimeOf(response) });
-    if (this.#idleTimeoutMs === 0 || mayHaveUnreadBody(request.method, response))
+    const state = request.socket && this.#states.get(request.socket);
+    if (state?.isOld) this.#distrust.end(state.origin);
+    state?.answered(response, this.#limits);
+    if (this.#limits.once === 0 || mayHaveUnreadBody(request.method, response))
       request.shouldKeepAlive = false;
     // As Node does if nobody else listens.
     if (request.listenerCount('response') === 1) response.resume();
-  }
-
-  #idleTimeOf({ headers }: IncomingMessage): number {
-    const hint = /\btimeout=(\d+)/i.exec(String(headers['keep-alive']))?.[1];
-    return hint ? Math.min(Number(hint) * 1000 - HINT_MARGIN_MS, MAX_IDLE_MS) : this.#idleTimeoutMs;
   }
 }
 

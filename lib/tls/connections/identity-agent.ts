@@ -1,10 +1,12 @@
 import { type ClientRequest } from 'node:http';
 import { Agent, type RequestOptions } from 'node:https';
+import { isIP } from 'node:net';
 import { type Duplex } from 'node:stream';
 import tls, { type SecureContext, type TLSSocket } from 'node:tls';
 import { type ProxyFor } from '../../config/proxy.js';
 import { systemClock } from '../../time/clock.js';
-import { authorityOf, timeForEachAddress } from './connecting.js';
+import { authorityOf, KEEP_ALIVE_MS, timeForEachAddress } from './connecting.js';
+import { type ConnectionState } from './connection-state.js';
 import { Connections, failing, nameOf, type Connect, type PoolSettings } from './connections.js';
 import { ProxyTunnel } from './proxy-tunnel.js';
 import { type Connection } from './unread-input.js';
@@ -33,6 +35,8 @@ export class IdentityAgent extends Agent {
   /** Connections of earlier identities, on which calls may be in flight. */
   readonly #retired = new Set<Connections>();
   #isClosed = false;
+  /** Called before each request. */
+  onRequest?: () => void;
 
   constructor(context: () => SecureContext, settings: IdentityPoolSettings) {
     super({ keepAlive: true, maxSockets: settings.maxSockets });
@@ -49,6 +53,7 @@ export class IdentityAgent extends Agent {
 
   /** node:http calls this for each request. */
   addRequest(request: ClientRequest, options: RequestOptions): void {
+    this.onRequest?.();
     this.#connections.addRequest(request, options);
   }
 
@@ -77,9 +82,23 @@ export class IdentityAgent extends Agent {
     for (const connections of [...this.#retired, this.#connections]) connections.destroy();
   }
 
-  /** Whether the connection is one of this agent: another library may replace the agent of a request. */
-  hasMade(socket: Duplex): boolean {
-    return [this.#connections, ...this.#retired].some((connections) => connections.hasMade(socket));
+  /** Of one of its own connections; undefined for any other: another library may replace the agent of a request. */
+  stateOf(socket: Duplex): ConnectionState | undefined {
+    for (const connections of [this.#connections, ...this.#retired]) {
+      const state = connections.stateOf(socket);
+      if (state) return state;
+    }
+    return undefined;
+  }
+
+  /** Connects for a request that will come soon ({@link Connections.connectAhead}). */
+  connectAhead({ hostname, port }: Pick<URL, 'hostname' | 'port'>): void {
+    if (this.#isClosed) return;
+    const host = hostname.replace(/^\[|\]$/g, '');
+    const servername = isIP(host) ? '' : host;
+    // As Node's agent gives them.
+    const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS };
+    this.#connections.connectAhead({ host, port: port || 443, servername, ...socketOptions });
   }
 
   #replace(connect: Connect): void {

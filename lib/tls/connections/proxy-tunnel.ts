@@ -8,7 +8,7 @@ import { type Secret } from '../../config/secret.js';
 import { isSuccess } from '../../exchange/exchange.types.js';
 import { setImmediate } from '../../time/clock.js';
 import { minVersion } from '../material/secure-contexts.js';
-import { timeForEachAddress } from './connecting.js';
+import { KEEP_ALIVE_MS, timeForEachAddress } from './connecting.js';
 
 /**
  * A tunnel through the proxy (RFC 9110, 9.3.6), as a transport for TLS. Writes wait until the tunnel is open. The proxy
@@ -87,6 +87,8 @@ export class ProxyTunnel extends Duplex {
   #attach(socket: Socket, head: Buffer): void {
     this.#socket = socket;
     socket.setTimeout(0);
+    // TLS in the tunnel cannot set it.
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
     socket.on('data', (chunk: Buffer) => {
       if (!this.push(chunk)) socket.pause();
     });

@@ -13,7 +13,14 @@ import {
   type ServiceError,
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
-import { exchange } from '../../../lib/exchange/exchange.js';
+import { exchange as systemExchange } from '../../../lib/exchange/exchange.js';
+import {
+  type Exchange,
+  ExchangeFault,
+  type ExchangeFaultDetails,
+  type ExchangeRequest,
+} from '../../../lib/exchange/exchange.types.js';
+import { type OnCall, type ServiceCallEvent } from '../../../lib/telemetry/call-event.js';
 import { alertingServer } from '../../helpers/alerting-server.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
@@ -34,6 +41,8 @@ type RefusedIdentity = Pick<Identity, 'certificate' | 'reloadAfterRefusal'>;
 
 interface EndpointSetUp {
   url: string;
+  exchange?: Exchange;
+  onCall?: OnCall;
   agent?: Agent;
   identity?: RefusedIdentity;
   source?: () => string | Promise<string>;
@@ -49,6 +58,8 @@ function endpointAt({
   identity,
   hasChain,
   sourceKind,
+  exchange = systemExchange,
+  onCall,
 }: EndpointSetUp) {
   const clock = new FakeClock();
   const clientSecret = new ClientSecret(async () => new Secret(await source()), clock, String, sourceKind);
@@ -59,7 +70,7 @@ function endpointAt({
     describeOption: String,
     hasChain,
   };
-  const common = { userAgent: 'spec/1', clientId: CLIENT_ID, clientSecret, exchange };
+  const common = { userAgent: 'spec/1', clientId: CLIENT_ID, clientSecret, exchange, onCall };
   const endpoint = new TokenEndpoint({ ...common, place, agent, identity: identity as Identity, clock });
   cleanUp.push(() => agent.destroy());
   /** Each request has a signal of its own, as those of the cache have. */
@@ -914,6 +925,53 @@ describe('a secret that is read again after a refusal', () => {
     expect(readings).toHaveLength(3);
     readings[2].answer('new');
     for (const renewed of all) expect((await renewed).reveal()).toBe('new');
+  });
+});
+
+describe('an idle connection that is dead', () => {
+  const closed = { kind: 'reset', phase: 'sent', reusedSocket: true } as const;
+  const silent = { kind: 'timeout', phase: 'sent', reason: 'ERR_OLD_CONNECTION_TIMEOUT' } as const;
+
+  const failingFirst = (...faults: ExchangeFaultDetails[]) => {
+    const requests: ExchangeRequest[] = [];
+    const events: ServiceCallEvent[] = [];
+    const exchange: Exchange = async (asked) => {
+      requests.push(asked);
+      const fault = faults.shift();
+      if (fault) throw new ExchangeFault(fault);
+      const body = Buffer.from(JSON.stringify(granted('api').body));
+      return { status: 200, statusText: '', headers: {}, body, untilClose: false };
+    };
+    const onCall = (event: ServiceCallEvent) => void events.push(event);
+    return { ...endpointAt({ url: 'https://auth.example', exchange, onCall }), requests, events };
+  };
+
+  it.each([
+    ['closed by the server', closed],
+    ['silent for 5 s', silent],
+  ])(
+    '%s: the request is made again at once, on one that is surely alive; the event counts both',
+    async (_, fault) => {
+      const { request, requests, events } = failingFirst(fault);
+      expect(await request()).toMatchObject({ accessToken: 'token' });
+      expect(
+        requests.map(({ mayRepeat, oldConnectionTimeoutMs }) => [mayRepeat, oldConnectionTimeoutMs]),
+      ).toEqual([
+        [true, 5_000],
+        [false, 5_000],
+      ]);
+      expect(events).toMatchObject([{ kind: 'token', attempts: 2, status: 200 }]);
+    },
+  );
+
+  it.each([
+    ['twice', [closed, closed], 2],
+    ['but it was a new one', [{ ...closed, reusedSocket: false }], 1],
+    ['but an answer had begun', [{ ...closed, phase: 'reading' as const }], 1],
+  ])('%s: the fault is told', async (_, faults, attempts) => {
+    const { request, requests } = failingFirst(...faults);
+    expect(await failure(request())).toMatchObject({ kind: 'reset' });
+    expect(requests).toHaveLength(attempts);
   });
 });
 

@@ -11,6 +11,7 @@ import { runInNewContext } from 'node:vm';
 import { shakeHands } from '../../../lib/cli/doctor/handshake.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
+import { type ExchangeFault, type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
 import { Connections, connectPlain, type PoolSettings } from '../../../lib/tls/connections/connections.js';
 import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
 import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
@@ -104,7 +105,13 @@ const withHeader = (own: Buffer, header: string) => own.toString().replace('\r\n
 async function setUp(
   way: Way,
   answering: Answering,
-  { maxSockets = 5, greeting = '', clock, idleTimeoutMs }: Partial<PoolSettings & { greeting: string }> = {},
+  {
+    maxSockets = 5,
+    greeting = '',
+    clock,
+    idleTimeoutMs,
+    longIdleTimeoutMs,
+  }: Partial<PoolSettings & { greeting: string }> = {},
 ) {
   const sockets = new Set<net.Socket>();
   let connections = 0;
@@ -126,7 +133,7 @@ async function setUp(
   const isPlain = way === 'plain http';
   const tlsOptions = { cert, key: pair.key, minVersion: version, maxVersion: version };
   const port = await listen(isPlain ? net.createServer(serve) : tls.createServer(tlsOptions, serve));
-  const settings = { maxSockets, clock, idleTimeoutMs };
+  const settings = { maxSockets, clock, idleTimeoutMs, longIdleTimeoutMs };
   let used: Connections | IdentityAgent;
   let endAll = (): void => sockets.forEach((socket) => socket.destroy());
   if (isPlain) {
@@ -142,10 +149,10 @@ async function setUp(
     used = await agent({ ...settings, proxyFor: () => proxy && new Secret(proxy.url) });
   }
   const url = new URL(`${isPlain ? 'http' : 'https'}://127.0.0.1:${port}`);
-  const send = async (path: string, method = 'GET') => {
+  const send = async (path: string, method = 'GET', more: Partial<ExchangeRequest> = {}) => {
     // A guard alone: a busy machine may take seconds.
     const limits = { timeoutMs: 30_000, maxResponseBytes: 1_000 };
-    const asked = { url: new URL(path, url), method, headers: {}, agent: used, ...limits };
+    const asked = { url: new URL(path, url), method, headers: {}, agent: used, ...limits, ...more };
     return (await exchange(asked)).body.toString();
   };
   return { agent: used, call: send, sockets, endAll, connections: () => connections, url };
@@ -300,13 +307,122 @@ describe.each(WAYS)('A connection over %s', (way) => {
     },
   );
 
+  describe('that was idle for long', () => {
+    const REPEATABLE = { mayRepeat: true };
+
+    it.each([
+      ['without a hint for 55 s', '', undefined, 55_000],
+      ['with a hint of 20 s for 19 s', 'Keep-Alive: timeout=20\r\n', undefined, 19_000],
+      ['for http.idleTimeout if that is longer', '', 90_000, 90_000],
+    ])('is used by a request that may be sent again, %s', async (_, hint, idleTimeoutMs, limitMs) => {
+      const clock = new FakeClock();
+      const { agent, call, connections } = await setUp(
+        way,
+        (socket, own) => socket.write(withHeader(own, hint)),
+        { clock, idleTimeoutMs },
+      );
+      await call('/a');
+      for (const [waitedMs, expected] of [
+        [limitMs, 1],
+        [limitMs + 1, 2],
+      ]) {
+        await until(() => idleOf(agent).length === 1);
+        clock.jump(waitedMs);
+        await call('/b', 'GET', REPEATABLE);
+        expect(connections()).toBe(expected);
+      }
+    });
+
+    it('is not used by any request with http.idleTimeout: 0', async () => {
+      const { call, connections } = await setUp(way, (socket, own) => socket.write(own), {
+        idleTimeoutMs: 0,
+      });
+      for (let calls = 0; calls < 2; calls += 1) await call('/a', 'GET', REPEATABLE);
+      expect(connections()).toBe(2);
+    });
+
+    it('is not used by a change, which connects anew and closes the oldest; others stay for reads', async () => {
+      const clock = new FakeClock();
+      const { agent, call, sockets, connections } = await setUp(way, (socket, own) => socket.write(own), {
+        clock,
+      });
+      await Promise.all(['/a', '/b', '/c'].map((path) => call(path)));
+      await until(() => idleOf(agent).length === 3);
+      for (let calls = 1; calls <= 5; calls += 1) {
+        clock.jump(4_001);
+        await call('/d', 'POST');
+        await until(() => idleOf(agent).length === 3 && sockets.size === 3);
+        expect(connections()).toBe(3 + calls);
+      }
+      clock.jump(4_001);
+      await Promise.all(['/e', '/f', '/g'].map((path) => call(path, 'GET', REPEATABLE)));
+      expect(connections()).toBe(8);
+    });
+
+    it('has its own time to the first byte of an answer; one that is used again soon has not', async () => {
+      const clock = new FakeClock();
+      let isDead = false;
+      const { agent, call } = await setUp(way, (socket, own) => void (isDead || socket.write(own)), {
+        clock,
+      });
+      const limits = { ...REPEATABLE, oldConnectionTimeoutMs: 50, timeoutMs: 400 };
+      for (const [idleMs, reason] of [
+        [4_001, 'ERR_OLD_CONNECTION_TIMEOUT'],
+        [4_000, undefined],
+      ] as const) {
+        isDead = false;
+        await call('/a');
+        await until(() => idleOf(agent).length === 1);
+        isDead = true;
+        clock.jump(idleMs);
+        const fault = await call('/b', 'GET', limits).catch((error: unknown) => error as ExchangeFault);
+        expect(fault).toMatchObject({ kind: 'timeout', phase: 'sent', reusedSocket: true });
+        expect((fault as ExchangeFault).reason).toBe(reason);
+      }
+    });
+
+    it('and is dead: the others of its origin are closed, and only http.idleTimeout counts for 5 minutes', async () => {
+      const clock = new FakeClock();
+      let isDead = false;
+      const { agent, call, sockets, connections } = await setUp(
+        way,
+        (socket, own) => void (isDead || socket.write(own)),
+        { clock },
+      );
+      const idle = async () => {
+        await until(() => idleOf(agent).length > 0);
+        clock.jump(10_000);
+      };
+      await Promise.all(['/a', '/b', '/c'].map((path) => call(path)));
+      await until(() => idleOf(agent).length === 3);
+      clock.jump(10_000);
+      isDead = true;
+      const lost = call('/lost', 'GET', { ...REPEATABLE, timeoutMs: 200 });
+      await until(() => idleOf(agent).length === 2);
+      clock.jump(1_001);
+      await expect(lost).rejects.toMatchObject({ kind: 'timeout', phase: 'sent' });
+      await until(() => sockets.size === 0);
+      isDead = false;
+      for (const expected of [4, 5]) {
+        await call('/d', 'GET', REPEATABLE);
+        expect(connections()).toBe(expected);
+        await idle();
+      }
+      await clock.advance(300_000);
+      await call('/e', 'GET', REPEATABLE);
+      await idle();
+      await call('/f', 'GET', REPEATABLE);
+      expect(connections()).toBe(6);
+    });
+  });
+
   it('is not ended while it has a call, however long, and is after that', async () => {
     const answering: Answering = (socket, own, request) => {
       if (request === 1) return void socket.write(own);
       const [[inUse]] = Object.values(used.agent.sockets) as [[net.Socket]];
       inUse.once('timeout', () => socket.write(own));
     };
-    const used = await setUp(way, answering, { idleTimeoutMs: 400 });
+    const used = await setUp(way, answering, { idleTimeoutMs: 400, longIdleTimeoutMs: 400 });
     await used.call('/a');
     expect(await used.call('/b')).toBe('GET /b');
     expect([used.connections(), used.sockets.size]).toEqual([1, 1]);
@@ -403,6 +519,89 @@ it('A connection is not used again whose server spoke first', async () => {
   expect(connections()).toBe(2);
 });
 
+describe('A connection that is made ahead of its request', () => {
+  const answering: Answering = (socket, own) => void socket.write(own);
+  const ahead = async (clock = new FakeClock(), settings = {}) => {
+    const made = await setUp('TLSv1.3', answering, { clock, ...settings });
+    const identityAgent = made.agent as IdentityAgent;
+    const connect = () => identityAgent.connectAhead(made.url);
+    return { ...made, agent: identityAgent, connect, clock };
+  };
+
+  it('is given to the next request as a new one, whether its handshake is over or not', async () => {
+    for (const isOver of [true, false]) {
+      const { agent, url, connect, connections } = await ahead();
+      connect();
+      connect();
+      if (isOver) await until(() => connections() === 1);
+      const request = https.get(url, { agent }, (response) => response.resume());
+      const [socket] = (await once(request, 'socket')) as [tls.TLSSocket];
+      await once(request, 'close');
+      expect([request.reusedSocket, connections()]).toEqual([false, 1]);
+      expect(idleOf(agent)).toEqual([socket]);
+      connect();
+      expect(Object.values(agent.sockets).flat()).toEqual([]);
+      expect(connections()).toBe(1);
+    }
+  });
+
+  it.each<[string, (made: Awaited<ReturnType<typeof ahead>>) => unknown]>([
+    ['after 4 s', ({ clock }) => clock.advance(4_000)],
+    ['when another certificate comes into use', async ({ agent }) => agent.use(await contextOf(second))],
+    ['when the agent closes', ({ agent }) => agent.close(0)],
+    ['when its host destroys the agent', ({ agent }) => agent.destroy()],
+    ['when the server says something', ({ sockets }) => sockets.forEach((socket) => socket.write(FOREIGN))],
+  ])('is closed %s', async (_, end) => {
+    const made = await ahead();
+    made.connect();
+    await until(() => made.connections() === 1);
+    await end(made);
+    await until(() => made.sockets.size === 0);
+    expect(made.clock.timers).toBe(0);
+  });
+
+  it('that a server refuses after its handshake leaves no doubt about the request that took it', async () => {
+    const live = await server();
+    const used = await agent({}, await contextOf(undefined));
+    const made = jest.spyOn(tls, 'connect');
+    used.connectAhead(new URL(live.url));
+    // TLS 1.3: the verdict on the client's certificate comes a round trip later, and a session ticket never.
+    await once(made.mock.results[0].value as tls.TLSSocket, 'secureConnect');
+    const limits = { timeoutMs: 30_000, maxResponseBytes: 1_000 };
+    const post = exchange({ url: new URL(live.url), method: 'POST', headers: {}, agent: used, ...limits });
+    await expect(post).rejects.toMatchObject({
+      phase: 'sent',
+      reusedSocket: false,
+      certificateRefused: true,
+      refusedInHandshake: true,
+    });
+    expect(made).toHaveBeenCalledTimes(1);
+    expect(live.subjects).toEqual([]);
+  });
+
+  it('is not used if the server has closed it, and not made at all at the limit, with http.idleTimeout: 0 or after the end', async () => {
+    const { agent, call, connect, connections, endAll } = await ahead();
+    const made = jest.spyOn(tls, 'connect');
+    connect();
+    const spare = made.mock.results[0].value as tls.TLSSocket;
+    await once(spare, 'session');
+    await until(() => !hasUnreadInput(spare));
+    endAll();
+    expect(await call('/a', 'POST')).toBe('POST /a');
+    expect(connections()).toBe(2);
+    await agent.close(0);
+    connect();
+    const never = await ahead(undefined, { idleTimeoutMs: 0 });
+    never.connect();
+    const full = await ahead(undefined, { maxSockets: 1 });
+    const running = full.call('/b');
+    full.connect();
+    await running;
+    await nextTurn();
+    expect([connections(), never.connections(), full.connections()]).toEqual([2, 0, 1]);
+  });
+});
+
 describe("A host's own call, then ours", () => {
   it.each<[string, string, boolean]>([
     ['HEAD', 'HTTP/1.1 200 OK\r\n\r\n', true],
@@ -450,7 +649,7 @@ describe("A host's own call, then ours", () => {
 describe('The agent of an identity', () => {
   it.each(['TLSv1.2', 'TLSv1.3'] as const)('resumes its session after idle closing, %s', async (version) => {
     const live = await server({ minVersion: version, maxVersion: version, keepAliveTimeout: 0 });
-    const used = await agent({ idleTimeoutMs: 30 });
+    const used = await agent({ idleTimeoutMs: 30, longIdleTimeoutMs: 30 });
     await call(live.url, used);
     await until(() => live.sockets.size === 0);
     expect((await call(live.url, used)).reused).toBe(false);

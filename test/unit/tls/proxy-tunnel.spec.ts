@@ -138,7 +138,7 @@ describe('Through a proxy', () => {
 
   it('resumes sessions, verifies the target', async () => {
     const live = await target({ keepAliveTimeout: 0 });
-    const agent = await agentThrough((await proxyServer()).url, { idleTimeoutMs: 30 });
+    const agent = await agentThrough((await proxyServer()).url, { idleTimeoutMs: 30, longIdleTimeoutMs: 30 });
     await call(live.url, agent);
     await until(() => live.sockets.size === 0);
     await call(live.url, agent);
