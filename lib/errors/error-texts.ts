@@ -38,7 +38,7 @@ export function fillExplanation(
   return { ...filled, hint: fill(hint, nameOption), options: options ?? [...named] };
 }
 
-type CallError = ServiceError & Partial<Pick<ServiceApiError, 'correlationId' | 'outcomeUnknown'>>;
+type CallError = ServiceError & Partial<Pick<ServiceApiError, 'correlationId'>>;
 
 /** The message as a sentence. It may end in a text of the service, which may lack the full stop. */
 export function messageSentence({ message }: ServiceError): string {
@@ -47,10 +47,9 @@ export function messageSentence({ message }: ServiceError): string {
 
 /** The log line for an error: its code and message, the correlation id for the service's support, and what to do. */
 export function describeError(error: ServiceError): string {
-  const { code, hint, correlationId, outcomeUnknown }: CallError = error;
+  const { code, hint, correlationId }: CallError = error;
   const message = error.message.replace(/\.$/, '');
-  const doubt = outcomeUnknown && !message.includes('carried out') && 'it may have been carried out';
   const id = correlationId && `correlation id ${correlationId}`;
-  const said = [`${code}: ${message}`, doubt, id].filter(Boolean).join('; ');
+  const said = [`${code}: ${message}`, id].filter(Boolean).join('; ');
   return hint ? `${said}. ${hint}` : said;
 }

@@ -12,6 +12,12 @@ export interface Explanation extends Remedy {
   message: string;
 }
 
+interface ServiceErrorDetails extends Remedy {
+  retryable?: boolean;
+  /** A POST, PUT, PATCH or DELETE may have been carried out. */
+  outcomeUnknown?: boolean;
+}
+
 /**
  * The base class of all errors of this module. An error contains only plain values from an allow-list: no request, response
  * object, agent or error of a library, not even as `cause`. So printing an error never prints a key or a token.
@@ -29,8 +35,11 @@ export abstract class ServiceError extends Error {
   /** The options that the hint is about, the likeliest cause first. */
   declare readonly options?: readonly string[];
 
-  constructor(message: string, { hint, options, retryable = false }: Remedy & { retryable?: boolean } = {}) {
+  constructor(message: string, details: ServiceErrorDetails = {}) {
     super(message);
+    const { options, retryable = false, outcomeUnknown = false } = details;
+    const isInDoubt = outcomeUnknown && !message.includes('carried out');
+    const hint = isInDoubt ? explainDoubt(retryable, details.hint) : details.hint;
     this.retryable = retryable;
     // Not enumerable, like the name of Node's own errors.
     Object.defineProperty(this, 'name', { value: new.target.name, configurable: true, writable: true });
@@ -44,6 +53,14 @@ export abstract class ServiceError extends Error {
   toJSON(): Record<string, unknown> {
     return { name: this.name, message: this.message, ...Object.fromEntries(Object.entries(this)) };
   }
+}
+
+/** What to do first, before any other hint: a payment that is sent again without a look may be paid twice. */
+function explainDoubt(retryable: boolean, hint?: string): string {
+  const first = retryable
+    ? 'The request may have been carried out: send it again later with the same idempotencyKey.'
+    : 'The request may have been carried out: find out whether it was before you send it again.';
+  return hint ? `${first} ${hint}` : first;
 }
 
 const HIDDEN = Symbol('hidden');

@@ -151,7 +151,7 @@ const ROWS: readonly Row[] = [
   {
     if: ({ status }) => status === 429 || status >= 500,
     what: ': the service is busy or out of order',
-    hint: "Nothing here to correct. Try again later; if it stays so, tell the service's operator.",
+    hint: "Nothing here to correct. If it stays so, tell the service's operator.",
   },
   {
     if: ({ status }) => status === 400,

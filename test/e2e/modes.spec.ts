@@ -468,7 +468,8 @@ describe('http.requestId', () => {
     host = await startHost(ServiceModule.forRoot({ ...options(), http }), 'express', logger);
     simulator.fail({ path: /customers/, fault: 'reset' });
     await host.request('POST', '/customers', { app_user_id: randomUUID() });
-    const line = /^502: connection_reset: .*; it may have been carried out; correlation id made-2$/;
+    const line =
+      /^502: connection_reset: .*; correlation id made-2\. The request may have been carried out: find out .*$/;
     expect(logger.lines).toContainEqual(expect.stringMatching(line));
   });
 

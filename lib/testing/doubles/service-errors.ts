@@ -13,6 +13,7 @@ import {
   ServiceTokenError,
   type TokenErrorCode,
 } from '../../errors/index.js';
+import { isJsonObject } from '../../exchange/decode.js';
 import { ExchangeFault } from '../../exchange/exchange.types.js';
 import { Answer } from '../../http/answer.js';
 import { answerError } from '../../http/answer-error.js';
@@ -39,7 +40,10 @@ export interface ApiErrorOptions extends FailingCall {
   message?: string | undefined;
   /** `status` of the body. Default: the reason phrase as a code, for example `NOT_FOUND`. */
   status?: string | number | undefined;
-  /** The JSON of the body, for `response.data`. Default: `timestamp`, `status`, `message` and `metadata`. */
+  /**
+   * The JSON of the body, for `response.data`. Default: `timestamp`, `status`, `message` and `metadata`. If `status` or
+   * `message` is given too, an object gets it as well.
+   */
   data?: unknown;
   correlationId?: string | undefined;
   /** Seconds. */
@@ -72,12 +76,17 @@ export const serviceErrors = {
     }
     const words = STATUS_CODES[status] ?? `Status ${status}`;
     const { status: name = words.toUpperCase().replace(/\W+/g, '_'), message = words } = options;
-    const { data = { timestamp: new Date().toISOString(), status: name, message, metadata: null } } = options;
+    const said = Object.entries({ status: options.status, message: options.message });
+    const given = Object.fromEntries(said.filter(([, value]) => value !== undefined));
+    const body = { timestamp: new Date().toISOString(), status: name, message, metadata: null };
+    const { data = body } = options;
     const headers = {
       'x-correlation-id': options.correlationId,
       'retry-after': options.retryAfter?.toString(),
     };
-    return makeError({ status, data, headers }, options) as ServiceApiError;
+    const isMixed = isJsonObject(data) && Object.keys(given).length > 0;
+    const whole = isMixed ? { ...body, ...data, ...given } : data;
+    return makeError({ status, data: whole, headers }, options) as ServiceApiError;
   },
 
   /** The service answered 2xx with something other than JSON: code `invalid_response`. */

@@ -188,7 +188,7 @@ describe('an answer that is no success', () => {
     [404, '{}', '/api/banks/v1', /no such path/, /path in urls\.baseUrl.*http\.trailingSlash/],
     [404, '{}', '/customers/v1/', /no such path/, /path in urls\.baseUrl/],
     [404, '<html>', '/a', /a page \(HTML\), not JSON/, /Check urls\.baseUrl/],
-    [429, '{}', '/a', /is busy/, /Try again later/],
+    [429, '{}', '/a', /is busy/, /Nothing here to correct/],
     [500, '{}', '/a', /out of order/, /Nothing here to correct/],
     [501, '{}', '/a', /out of order/, /Nothing here to correct/],
     [
@@ -715,7 +715,7 @@ describe('the exception filter over HTTP', () => {
     [
       'with the doubt',
       connection('timeout', true),
-      'connection_timeout: ours; it may have been carried out; correlation id id-1',
+      'connection_timeout: ours; correlation id id-1. The request may have been carried out: find out whether it was before you send it again.',
     ],
     ['without a doubt', connection('timeout'), 'connection_timeout: ours; correlation id id-1'],
     ['of a body', api(200, { code: 'invalid_response' }), 'invalid_response: ours'],
@@ -823,6 +823,8 @@ describe('the line of the log about an error', () => {
       message: 'Shut down.',
       outcomeUnknown: true,
     });
-    expect(describeError(closed)).toBe('connection_closed: Shut down; it may have been carried out');
+    expect(describeError(closed)).toBe(
+      'connection_closed: Shut down. The request may have been carried out: find out whether it was before you send it again.',
+    );
   });
 });

@@ -299,6 +299,14 @@ describe('stubService', () => {
       expect(await http.get('/other/v1')).toBe('by its verb');
     });
 
+    it('adds status and message of an API error to fields that a test gives as data', () => {
+      const data = { status_detail: 'expired' };
+      const error = serviceErrors.api(403, { status: 'CONSENT_EXPIRED', message: 'Expired', data });
+      expect(error.body).toEqual({ status: 'CONSENT_EXPIRED', message: 'Expired' });
+      expect(error.response?.data).toMatchObject({ status: 'CONSENT_EXPIRED', ...data });
+      expect(serviceErrors.api(422, { data }).response?.data).toEqual(data);
+    });
+
     it('throws the errors of its call, and fails for a call without a double', async () => {
       await start({
         http: {

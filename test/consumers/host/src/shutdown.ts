@@ -203,7 +203,10 @@ function checkLog(text: string): void {
     /WARN.*Shutdown: 15 calls were still running after http\.shutdownTimeout \(1000 ms\), and aborted/,
   );
   assert.equal(others.length, 1, text);
-  assert.match(others[0] ?? '', /ERROR.*502: .*POST \/hangs.*it may have been carried out$/);
+  assert.match(
+    others[0] ?? '',
+    /ERROR.*502: .*POST \/hangs.*The request may have been carried out: find out whether it was before you send it again\.$/,
+  );
 }
 
 /** SIGTERM while inbound requests wait for calls, tokens and retries that hang: on both platforms, in real processes. */
