@@ -964,9 +964,14 @@ describe('An error of this module', () => {
     { property: 'b', message: 'too' },
   ];
   const message = 'ours';
+  const doubt = 'The request may have been carried out: find out whether it was before you send it again.';
 
   it.each<[string, ServiceError, object]>([
-    ['ServiceApiError', new ServiceApiError({ ...api, path: '/a/7', message }), { ...api, message }],
+    [
+      'ServiceApiError',
+      new ServiceApiError({ ...api, path: '/a/7', message }),
+      { ...api, message, hint: `${doubt} ${api.hint}` },
+    ],
     [
       'ServiceApiError',
       new ServiceApiError({ message, status: 404, method: 'GET', path: '/a' }),
@@ -983,7 +988,7 @@ describe('An error of this module', () => {
     [
       'ServiceConnectionError',
       new ServiceConnectionError({ ...connection, path: '/a/7', message }),
-      { ...connection, message, code: 'connection_redirect' },
+      { ...connection, message, code: 'connection_redirect', hint: doubt },
     ],
     [
       'ServiceConnectionError',
