@@ -2,6 +2,7 @@ import http, { type ClientRequest, type IncomingMessage, type RequestOptions } f
 import https from 'node:https';
 import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { codedError } from '../errors/error-codes.js';
 import { setImmediate, systemClock } from '../time/clock.js';
 import { BodyBytes } from './body-bytes.js';
 import { classify, type Classified } from './classify.js';
@@ -91,6 +92,11 @@ class RunningExchange {
     outgoing.on('error', (error) => {
       // An error after a whole answer is ignored: a body after HEAD, for example.
       if (!this.#incoming?.complete) this.#fail(classify(error));
+    });
+    // Node reports no error if the connection already had one when the request took it: for example if the server refused the
+    // client certificate of a connection that was made while the call waited for its token. The call would wait for its time limit.
+    outgoing.on('close', () => {
+      if (!this.#incoming) this.#fail(classify(codedError('socket hang up', 'ECONNRESET')));
     });
     outgoing.end(body);
   }

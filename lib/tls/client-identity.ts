@@ -247,12 +247,18 @@ export class ClientIdentity {
     if (mayWait && isNew) this.#firstRefusal = { of, at: clock.monotonic() };
     const endsAt = mayWait && !isFunction ? this.#firstRefusal.at + WAIT_MS : -Infinity;
     for (;;) {
-      if (clock.monotonic() - this.#reread.at >= (isFunction ? REREAD_FUNCTION_MS : REREAD_FILES_MS))
-        this.#reread = { at: clock.monotonic(), done: this.reload() };
-      await this.#reread.done;
       const now = clock.monotonic();
-      if (isOther() || now >= endsAt) return isOther();
-      await sleep(clock, Math.min(endsAt, this.#reread.at + REREAD_FILES_MS) - now);
+      const { at } = this.#reread;
+      const isDue = now - at >= (isFunction ? REREAD_FUNCTION_MS : REREAD_FILES_MS);
+      // The last reading is at the end of the wait, though the one before it may be less than a second ago.
+      const isLast = now >= endsAt;
+      if (isDue || (isLast && at < endsAt)) this.#reread = { at: now, done: this.reload() };
+      await this.#reread.done;
+      if (isOther() || isLast) return isOther();
+      await sleep(
+        clock,
+        Math.max(0, Math.min(endsAt, this.#reread.at + REREAD_FILES_MS) - clock.monotonic()),
+      );
     }
   }
 

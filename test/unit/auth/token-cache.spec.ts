@@ -1338,6 +1338,22 @@ describe("the lane of customers' requests", () => {
     cache.close();
   });
 
+  it('several that get a 429 at the same moment count once: the next request follows after 3 s', async () => {
+    const { cache, source, clock, scopes } = setUp();
+    const customers = Array.from({ length: 5 }, (_, index) => cache.get(`customer.${index}`));
+    const calls = outcomes([cache.get('api'), ...customers]);
+    await settle();
+    expect(scopes()).toHaveLength(6);
+    for (const request of source.requests) request.fail(refusal('token_rate_limited', 429, 1));
+    await clock.advance(2_999);
+    expect(scopes()).toHaveLength(6);
+    await clock.advance(1);
+    expect(scopes().slice(6)).toContain('api');
+    for (const request of source.requests.slice(6)) request.grant(3600);
+    await calls;
+    cache.close();
+  });
+
   it('a 429 holds those in it too, and tells the hasty ones why at their deadline', async () => {
     const { cache, source, clock, scopes } = setUp({ customerRequests: 1 });
     const patient = cache.get('customer.0', { timeoutMs: 60_000 });

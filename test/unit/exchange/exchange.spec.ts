@@ -67,7 +67,25 @@ const faultOf = (promise: Promise<unknown>): Promise<ExchangeFault> =>
     },
   );
 
+/** A connection with an error that Node has noticed before a request took it: of that request, Node then reports only the end. */
+class AgentOfBrokenConnections extends Agent {
+  override createConnection(...given: Parameters<Agent['createConnection']>): Duplex {
+    const socket = super.createConnection(...given) as Socket;
+    return socket.once('connect', () => Object.assign(socket, { _hadError: true }).destroy());
+  }
+}
+
 describe('exchange', () => {
+  it('fails at once if its connection ends without an error, because it had one before', async () => {
+    const { url } = await serve(() => undefined);
+    const broken = new AgentOfBrokenConnections();
+    expect(await faultOf(ask(url, { agent: broken, method: 'POST' }))).toMatchObject({
+      kind: 'reset',
+      reason: 'ECONNRESET',
+      phase: 'sent',
+    });
+  });
+
   it('closes a connection whose server answered and does not read the rest of the request', async () => {
     const server = await rawServer((socket) =>
       socket.once('data', () => {

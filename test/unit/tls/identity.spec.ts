@@ -492,6 +492,20 @@ describe('When the server refuses the certificate', () => {
       ]);
     });
 
+    it('the last reading is at the end of the 2 s, though the one before was less than a second ago', async () => {
+      await put(clients[0], bySymlinkSwap);
+      const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
+      const refused = identity.certificate;
+      await identity.reloadAfterRefusal(refused);
+      await clock.advance(50);
+      const call = outcomeOf(identity, refused);
+      await clock.advance(1_970);
+      await put(clients[1], bySymlinkSwap);
+      await clock.advance(30);
+      await until(() => call.hasOther !== undefined);
+      expect(call).toEqual({ hasOther: true, atMs: 2_000 });
+    });
+
     it('then calls fail at once, and wait again after a minute', async () => {
       await put(clients[0], bySymlinkSwap);
       const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
