@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
 import { type TokenStore } from '../../config/token-cache.options.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
-import { elapsedMs, momentOf } from '../../time/clock.js';
+import { elapsedMs, momentOf, watching } from '../../time/clock.js';
 import { sleep, untilAborted, within } from '../../time/timers.js';
 import {
   type TokenGrant,
@@ -156,7 +156,7 @@ export class SharedStore implements TokenSource {
       // Callers do not wait for this. The lock ends when others can find the token.
       if (typeof lock === 'function') {
         if (keptMs === 0) void Promise.resolve(written).then(lock);
-        else if (keptMs < LOCK) clock.watch(() => closed?.aborted || void lock(), keptMs);
+        else if (keptMs < LOCK) void sleep(watching(clock), keptMs, closed).then(lock, () => undefined);
       }
     }
   }

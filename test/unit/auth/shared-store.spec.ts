@@ -489,7 +489,7 @@ describe('an endpoint that fails while callers wait', () => {
     expect((await waiting).accessToken).toBe('token-1');
   });
 
-  it('gives no lock back after the module has closed', async () => {
+  it('gives no lock back after the module has closed, and leaves no timer', async () => {
     const { clock, store, start } = setUp();
     const closing = new AbortController();
     const one = start();
@@ -498,6 +498,8 @@ describe('an endpoint that fails while callers wait', () => {
     one.source.last.fail(unavailable());
     await failed;
     closing.abort();
+    await settle();
+    expect(clock.timers).toBe(0);
     await clock.advance(1_500);
     expect([...store.locks.values()]).toEqual([expect.any(Number)]);
   });
