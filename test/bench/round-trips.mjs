@@ -9,12 +9,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { built, median, publishTable, round, startProcess } from './harness.mjs';
+import { built, publishTable, spread, startProcess } from './harness.mjs';
 import { APP_TOKEN, mtlsOptions } from './service.mjs';
 
 const ROUND_TRIP_MS = 60;
 const FAR_MS = 200;
 const CLIENTS = 3;
+/** How long a server like gunicorn's gthread worker keeps an idle connection, without a hint. */
+const HASTY_S = 2;
 const IDLE_S = [1, 3, 10, 40, 58];
 const CLIENT_ID = '7d1f6a4e-3c52-4e0b-9a55-0f8f6e1c2b3a';
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -22,7 +24,7 @@ const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 async function startNginx(authority) {
   const server = await authority.issue({ server: ['localhost'] }, { commonName: 'localhost' });
   const folder = mkdtempSync(join(tmpdir(), 'round-trips-'));
-  const port = await freePort();
+  const [port, hastyPort] = [await freePort(), await freePort()];
   const files = { 'tls.crt': server.certificate, 'tls.key': server.privateKey, 'ca.pem': authority.chain };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
@@ -40,6 +42,11 @@ async function startNginx(authority) {
       location / { return 200 '{"ok":true}'; }
       location /oauth2/token { ${token(3600)} }
       location /short/oauth2/token { ${token(5)} }
+    }
+    server {
+      listen 127.0.0.1:${hastyPort} ssl; keepalive_timeout ${HASTY_S}s;
+      ssl_certificate tls.crt; ssl_certificate_key tls.key;
+      location / { return 200 '{"ok":true}'; }
     } }`,
   );
   const nginx = spawn('nginx', ['-p', folder, '-c', 'nginx.conf', '-e', 'stderr'], { stdio: 'ignore' });
@@ -48,7 +55,7 @@ async function startNginx(authority) {
     nginx.kill();
     rmSync(folder, { recursive: true });
   };
-  return { port, stop };
+  return { port, hastyPort, stop };
 }
 
 async function freePort() {
@@ -60,7 +67,7 @@ async function freePort() {
 }
 
 /** This module. `life`: of its tokens, in seconds. */
-async function ours(origin, api, { oauth = false, isShort = false } = {}) {
+async function ours(origin, api, { oauth = false, isShort = false, idleTimeout } = {}) {
   const { createServiceClient } = await built('index.js');
   const { Logger } = await import('@nestjs/common');
   Logger.overrideLogger(['error', 'warn', 'fatal']);
@@ -68,6 +75,7 @@ async function ours(origin, api, { oauth = false, isShort = false } = {}) {
   let pems = tls;
   const client = await createServiceClient({
     ...options,
+    http: { idleTimeout },
     ...(oauth && {
       authentication: 'oauth',
       urls: { baseUrl: origin, authUrl: isShort ? `${api.authOrigin}/short` : api.authOrigin },
@@ -199,30 +207,61 @@ const OTHER_SCENES = [
   ],
 ];
 
-/** All clients at the same time, begun one after the other: they only wait. */
-async function table(title, scenes, api, roundTripMs, names = Object.keys(CONTENDERS)) {
+/** The clients are made first, as that takes CPU. Then they run beside each other, begun one after the other: they only wait. */
+async function table(title, scenes, api, roundTripMs) {
   const [origin, authOrigin] = api.ports[roundTripMs].map((port) => `https://localhost:${port}`);
-  let started = 0;
-  const rows = names.map(async (contender) => {
-    const cells = scenes.map(async ([name, { run, ...options }]) => {
-      const samples = Array.from({ length: CLIENTS }, async () => {
-        await sleep(150 * (started += 1));
-        const client = await CONTENDERS[contender](origin, { ...api, authOrigin }, options);
-        let tookMs = NaN;
-        await run(client, async (call) => {
-          const begun = performance.now();
-          await call();
-          tookMs = performance.now() - begun;
-        });
-        await client.close();
-        return tookMs / roundTripMs;
-      });
-      const values = (await Promise.all(samples)).sort((a, b) => a - b);
-      return [name, `${round(median(values), 1)} (${round(values[0], 1)}-${round(values.at(-1), 1)})`];
+  const samples = [];
+  for (const [contender, make] of Object.entries(CONTENDERS))
+    for (const [scene, { run, ...options }] of scenes)
+      for (let count = 0; count < CLIENTS; count += 1)
+        samples.push({ contender, scene, run, client: await make(origin, { ...api, authOrigin }, options) });
+  const measured = samples.map(async ({ run, client }, index) => {
+    await sleep(250 * index);
+    let tookMs = NaN;
+    await run(client, async (call) => {
+      const begun = performance.now();
+      await call();
+      tookMs = performance.now() - begun;
     });
-    return { contender, ...Object.fromEntries(await Promise.all(cells)) };
+    await client.close();
+    return tookMs / roundTripMs;
   });
-  publishTable(`${title}: round trips of ${roundTripMs} ms`, await Promise.all(rows));
+  const took = await Promise.all(measured);
+  const cell = (contender, scene) =>
+    spread(
+      took.filter((_, i) => samples[i].contender === contender && samples[i].scene === scene),
+      1,
+    );
+  const rows = Object.keys(CONTENDERS).map((contender) => ({
+    contender,
+    ...Object.fromEntries(scenes.map(([scene]) => [scene, cell(contender, scene)])),
+  }));
+  publishTable(`${title}: round trips of ${roundTripMs} ms`, rows);
+}
+
+/** POSTs that leave when the server is about to close their connection: its FIN is on its way for half a round trip. */
+async function aimedPosts(api) {
+  const origin = `https://localhost:${api.hastyPorts[ROUND_TRIP_MS][0]}`;
+  const rows = [undefined, 1_000].map(async (idleTimeout) => {
+    const aimed = Array.from({ length: 72 }, async (_, index) => {
+      const client = await ours(origin, { ...api, authOrigin: origin }, { idleTimeout });
+      await sleep(50 * index);
+      await client.get();
+      await sleep(HASTY_S * 1_000 - ROUND_TRIP_MS + (index % 12) * 5);
+      const isInDoubt = await client.post().then(
+        () => false,
+        (error) => error.outcomeUnknown,
+      );
+      await client.close();
+      return isInDoubt;
+    });
+    const inDoubt = (await Promise.all(aimed)).filter(Boolean).length;
+    return { 'http.idleTimeout': idleTimeout ?? 'default', 'in doubt': `${inDoubt} of ${aimed.length}` };
+  });
+  publishTable(
+    `POSTs aimed at a server that closes after ${HASTY_S} s without a hint`,
+    await Promise.all(rows),
+  );
 }
 
 if (spawnSync('nginx', ['-v']).error) console.log('There is no nginx.');
@@ -239,13 +278,17 @@ else {
   }));
   const otherTls = { certificate: otherPems.cert, privateKey: otherPems.key, chain: otherPems.ca };
   const nginx = await startNginx(authority);
-  const delay = await startProcess('delay', { port: nginx.port, roundTripsMs: [ROUND_TRIP_MS, FAR_MS] });
-  const api = { ports: delay.ports, pems, otherPems, otherTls };
+  const roundTripsMs = [ROUND_TRIP_MS, FAR_MS];
+  const delay = await startProcess('delay', { port: nginx.port, roundTripsMs });
+  const hasty = await startProcess('delay', { port: nginx.hastyPort, roundTripsMs });
+  const api = { ports: delay.ports, hastyPorts: hasty.ports, pems, otherPems, otherTls };
   try {
     await table('After a quiet time', IDLE_SCENES, api, ROUND_TRIP_MS);
-    for (const ms of [ROUND_TRIP_MS, FAR_MS]) await table('New connections', OTHER_SCENES, api, ms);
+    for (const ms of roundTripsMs) await table('New connections', OTHER_SCENES, api, ms);
+    await aimedPosts(api);
   } finally {
     delay.stop();
+    hasty.stop();
     nginx.stop();
   }
 }
