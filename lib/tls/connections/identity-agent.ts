@@ -84,11 +84,9 @@ export class IdentityAgent extends Agent {
 
   /** Of one of its own connections; undefined for any other: another library may replace the agent of a request. */
   stateOf(socket: Duplex): ConnectionState | undefined {
-    for (const connections of [this.#connections, ...this.#retired]) {
-      const state = connections.stateOf(socket);
-      if (state) return state;
-    }
-    return undefined;
+    const state = this.#connections.stateOf(socket);
+    if (state || this.#retired.size === 0) return state;
+    return [...this.#retired].map((connections) => connections.stateOf(socket)).find(Boolean);
   }
 
   /** Connects for a request that will come soon ({@link Connections.connectAhead}). */
