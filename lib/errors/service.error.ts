@@ -12,12 +12,6 @@ export interface Explanation extends Remedy {
   message: string;
 }
 
-interface ServiceErrorDetails extends Remedy {
-  retryable?: boolean;
-  /** A POST, PUT, PATCH or DELETE may have been carried out. */
-  outcomeUnknown?: boolean;
-}
-
 /**
  * The base class of all errors of this module. An error contains only plain values from an allow-list: no request, response
  * object, agent or error of a library, not even as `cause`. So printing an error never prints a key or a token.
@@ -35,7 +29,7 @@ export abstract class ServiceError extends Error {
   /** The options that the hint is about, the likeliest cause first. */
   declare readonly options?: readonly string[];
 
-  constructor(message: string, details: ServiceErrorDetails = {}) {
+  constructor(message: string, details: Remedy & { retryable?: boolean; outcomeUnknown?: boolean } = {}) {
     super(message);
     const { options, retryable = false, outcomeUnknown = false } = details;
     const isInDoubt = outcomeUnknown && !message.includes('carried out');
