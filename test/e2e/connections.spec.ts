@@ -377,10 +377,10 @@ describe('docs/certificates.md: a sidecar has the key', () => {
         ...options(refused, { urls: { authUrl: refused }, oauth: { clientId, clientSecret } }),
       });
       for (const [call, option] of [
-        [banks.list(), 'urls.baseUrl'],
-        [auth.getApiToken({ once: true }), 'urls.authUrl'],
+        [() => banks.list(), 'urls.baseUrl'],
+        [() => auth.getApiToken({ once: true }), 'urls.authUrl'],
       ] as const) {
-        const error = (await rejection(call)) as ServiceError;
+        const error = (await rejection(call())) as ServiceError;
         expect(error).toMatchObject({ status: 502, retryable: true });
         expect(error.message).toMatch(/the sidecar on this machine got no answer from the service/);
         expect(error.hint).toMatch(
