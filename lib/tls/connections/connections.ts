@@ -50,6 +50,8 @@ export class Connections extends Agent {
   readonly #limits: IdleLimits;
   readonly #clock: Clock;
   readonly #states = new WeakMap<Duplex, ConnectionState>();
+  /** Requests that must not be sent twice. */
+  readonly #sentOnce = new WeakSet<ClientRequest>();
   /** Connections made ahead of their request, by origin. Node's agent gets them as new ones. */
   readonly #spares = new Map<string, Socket>();
   readonly #distrust: Distrust;
@@ -76,6 +78,7 @@ export class Connections extends Agent {
     const origin = nameOf(options);
     const pool: NodeJS.Dict<Socket[]> = this.freeSockets;
     const unfit = pool[origin] && this.#choose(pool[origin], options.mayRepeat);
+    if (!options.mayRepeat) this.#sentOnce.add(request);
     if (this.#limits.once === 0) request.shouldKeepAlive = false;
     request.on('response', (response) => this.#onResponse(request, response));
     // Node takes an idle connection if it sees one.
@@ -124,7 +127,10 @@ export class Connections extends Agent {
     if (!state?.limits || Object.keys(this.requests).length === 0) return super.emit(event, ...details);
     state.idleSince = this.#clock.now();
     const free = (): void => {
-      if (hasUnreadInput(socket)) return drop(socket);
+      // The types take requests that wait for messages that came in.
+      const [next] = (this.requests[state.origin] ?? []) as unknown as ClientRequest[];
+      // Looking at the socket costs a system call, and a request that may be sent again reconnects by itself.
+      if (this.#sentOnce.has(next) && hasUnreadInput(socket)) return drop(socket);
       state.idleSince = undefined;
       super.emit(event, ...details);
     };
