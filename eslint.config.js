@@ -13,7 +13,7 @@ const LAYERS = [
   ['tls'],
   ['auth'],
   ['http'],
-  ['customers', 'banks', 'link-sdk', 'webhooks'],
+  ['customers', 'banks', 'link-sdk', 'webhooks', 'exceptions'],
   ['engine'],
   ['module'],
 ];

@@ -58,13 +58,13 @@ export {
   type AnswerSchema,
   type SchemaIssue,
   type SchemaResult,
-} from './http/answer-parser.js';
+} from './http/request/parse-option.js';
 export {
   answerOf,
   type ExceptionAnswer,
   type ExceptionAnswerOptions,
   toHttpException,
-} from './http/exception-answer.js';
+} from './exceptions/exception-answer.js';
 export {
   type CallOptions,
   type HeaderOptions,
@@ -72,9 +72,9 @@ export {
   type HttpRequestOptions,
   type ParseOption,
   type ResponseType,
-} from './http/call-options.js';
-export { type PathParams } from './http/path-template.js';
-export { ServiceExceptionFilter } from './http/service-exception.filter.js';
+} from './http/request/call-options.js';
+export { type PathParams } from './http/request/path-template.js';
+export { ServiceExceptionFilter } from './exceptions/service-exception.filter.js';
 export {
   type HttpRequestConfig,
   type HttpResponse,

@@ -3,6 +3,7 @@ import { type SecureContext } from 'node:tls';
 import { Injectable } from '@nestjs/common';
 import { type CertificateSummary } from '../errors/index.js';
 import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
+import { type CallsInFlight } from '../exchange/calls-in-flight.js';
 import { untilAborted } from '../time/timers.js';
 import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
 import { type AccessToken, type TokenOptions, type TokenStatus, type WaitOptions } from './access-token.js';
@@ -13,20 +14,13 @@ import { type TokenCache } from './cache/token-cache.js';
 /** The parts of the client identity that this class uses. */
 type IdentityView = Pick<Identity, 'httpsAgent' | 'secureContext' | 'certificate' | 'status' | 'reload'>;
 
-/** Runs calls so that a shutdown waits for them. `run` rejects once the module has ended. */
-interface CallCount {
-  /** Aborted when the shutdown's time is over. */
-  readonly closed: AbortSignal;
-  run<T>(work: () => Promise<T>): Promise<T>;
-}
-
 /** Tokens, authenticating headers and the mTLS identity, for the host's own clients too. */
 @Injectable()
 export class ServiceAuthService {
   readonly #authenticator: Authenticator;
   readonly #identity: IdentityView;
   readonly #tokens: TokenCache | undefined;
-  readonly #calls: CallCount;
+  readonly #calls: Pick<CallsInFlight, 'closed' | 'run'>;
 
   /**
    * @param tokens absent if no OAuth credentials are configured
@@ -36,7 +30,7 @@ export class ServiceAuthService {
     authenticator: Authenticator,
     identity: IdentityView,
     tokens: TokenCache | undefined,
-    calls: CallCount,
+    calls: Pick<CallsInFlight, 'closed' | 'run'>,
   ) {
     this.#authenticator = authenticator;
     this.#identity = identity;

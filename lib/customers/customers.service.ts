@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { validateInput } from '../http/validate-input.js';
-import { type HeaderOptions, type ParseOption } from '../http/call-options.js';
+import { validateInput } from '../http/request/validate-input.js';
+import { type HeaderOptions, type ParseOption } from '../http/request/call-options.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 import { CreateCustomerDto } from './create-customer.dto.js';
 

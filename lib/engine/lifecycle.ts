@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { type TokenCache } from '../auth/cache/token-cache.js';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type BanksService } from '../banks/banks.service.js';
-import { type ClientContext } from '../http/client-context.js';
+import { type ClientContext } from '../http/request/client-context.js';
 import { checkStart, reportStart } from './startup.js';
 
 /** The parts of a client that the lifecycle starts and closes. */

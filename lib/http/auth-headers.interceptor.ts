@@ -2,15 +2,15 @@ import { Axios, AxiosHeaders, type AxiosAdapter, type InternalAxiosRequestConfig
 import { withoutSlashes } from '../config/address.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { checkTimeout, MAX_RESPONSE_BYTES } from '../exchange/call-limits.js';
-import { refuseAxiosOptions } from './axios-options.js';
+import { refuseAxiosOptions } from './request/axios-options.js';
 import { harmless } from '../telemetry/harmless.js';
-import { AllowedUrls, type CallUrl } from './allowed-urls.js';
-import { notEncoded, prepareBody } from './body.js';
-import { Call, type GivenCall } from './call.js';
-import { checkKey, checkResponseType, checkWhole, type HttpCallOptions } from './call-options.js';
-import { type CallAuthenticator, type ClientContext } from './client-context.js';
+import { AllowedUrls, type CallUrl } from './request/allowed-urls.js';
+import { notEncoded, prepareBody } from './request/body.js';
+import { Call, type GivenCall } from './request/call.js';
+import { checkKey, checkResponseType, checkWhole, type HttpCallOptions } from './request/call-options.js';
+import { type CallAuthenticator, type ClientContext } from './request/client-context.js';
 import { type InterceptedCall, interceptedCallOf } from './intercepted-call.js';
-import { fillPath } from './path-template.js';
+import { fillPath } from './request/path-template.js';
 
 /** The property of a config that has its call, from the interceptor to the adapter. */
 const CALL = Symbol('call');

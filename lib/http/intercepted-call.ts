@@ -1,11 +1,11 @@
 import { type AxiosAdapter, type InternalAxiosRequestConfig } from 'axios';
 import { ExchangeFault, INTERCEPTOR_TIMEOUT } from '../exchange/exchange.types.js';
 import { setImmediate, systemClock } from '../time/clock.js';
-import { type Call, PastAxios } from './call.js';
-import { type CallObserver } from './call-observer.js';
-import { type ClientContext } from './client-context.js';
-import { faultToError } from './fault-to-error.js';
-import { isSafe } from './retry-policy.js';
+import { type Call, PastAxios } from './request/call.js';
+import { type CallObserver } from './attempts/call-observer.js';
+import { type ClientContext } from './request/client-context.js';
+import { faultToError } from './attempts/fault-to-error.js';
+import { isSafe } from './request/repeatability.js';
 
 const INTERCEPTED = Symbol('intercepted');
 

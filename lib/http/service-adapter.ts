@@ -1,14 +1,14 @@
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { type ServiceApiError } from '../errors/index.js';
 import { isSuccess } from '../exchange/exchange.types.js';
-import { Answer } from './answer.js';
-import { answerError } from './answer-error.js';
+import { Answer } from './response/call-response.js';
+import { answerError } from './response/response-error.js';
 import { preparedCall } from './auth-headers.interceptor.js';
-import { encodeBody } from './body.js';
-import { sentId } from './call.js';
-import { type CallObserver } from './call-observer.js';
-import { type CallRunner } from './call-runner.js';
-import { type ClientContext } from './client-context.js';
+import { encodeBody } from './request/body.js';
+import { sentId } from './request/call.js';
+import { type CallObserver } from './attempts/call-observer.js';
+import { type CallRunner } from './attempts/call-runner.js';
+import { type ClientContext } from './request/client-context.js';
 
 /**
  * Axios's adapter for calls that auth-headers.interceptor.ts has made: takes a config, and returns an answer or throws one

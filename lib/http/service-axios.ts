@@ -1,12 +1,12 @@
 import axios, { Axios, type AxiosInstance, type CreateAxiosDefaults, mergeConfig } from 'axios';
 import { ServiceApiError } from '../errors/index.js';
 import { AuthHeadersInterceptor, type CallConfig } from './auth-headers.interceptor.js';
-import { PastAxios } from './call.js';
-import { CallObserver } from './call-observer.js';
-import { CallRunner } from './call-runner.js';
-import { type CallAuthenticator, type ClientContext } from './client-context.js';
+import { PastAxios } from './request/call.js';
+import { CallObserver } from './attempts/call-observer.js';
+import { CallRunner } from './attempts/call-runner.js';
+import { type CallAuthenticator, type ClientContext } from './request/client-context.js';
 import { InterceptedCall, interceptedCallOf } from './intercepted-call.js';
-import { RetryBudget } from './retry-policy.js';
+import { RetryBudget } from './request/repeatability.js';
 import { serviceAdapter } from './service-adapter.js';
 
 type Method = (...given: unknown[]) => Promise<unknown>;

@@ -3,8 +3,8 @@ import { Injectable } from '@nestjs/common';
 import { RESOURCES, type ResourceName } from '../config/resources.js';
 import { type HttpSettings } from '../config/resolved-options.js';
 import { type AxiosInstance, type AxiosRequestConfig } from 'axios';
-import { checkParser, parseAnswer } from './answer-parser.js';
-import { type HttpCallOptions, type HttpRequestOptions, type ParseOption } from './call-options.js';
+import { checkParser, parseAnswer } from './request/parse-option.js';
+import { type HttpCallOptions, type HttpRequestOptions, type ParseOption } from './request/call-options.js';
 import { type ServiceResponse } from './service-adapter.js';
 
 /** Options of {@link ServiceHttpService.request} with the path among them. */

@@ -3,9 +3,9 @@ import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ServiceEnvironment } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolved-options.js';
 import { type Secret } from '../config/secret.js';
-import { validateInput } from '../http/validate-input.js';
+import { validateInput } from '../http/request/validate-input.js';
 import { checkTimeout } from '../exchange/call-limits.js';
-import { type CallOptions } from '../http/call-options.js';
+import { type CallOptions } from '../http/request/call-options.js';
 import { ConnectDto, SessionDto, type ConnectParameters, type SessionParameters } from './connect.dto.js';
 
 const ADD_IT = 'add it to what the method returns: { ...parameters, name: value }';

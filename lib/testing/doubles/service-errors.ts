@@ -15,11 +15,11 @@ import {
 } from '../../errors/index.js';
 import { isJsonObject } from '../../exchange/decode.js';
 import { ExchangeFault } from '../../exchange/exchange.types.js';
-import { Answer } from '../../http/answer.js';
-import { answerError } from '../../http/answer-error.js';
-import { Call } from '../../http/call.js';
-import { type ErrorClient } from '../../http/client-context.js';
-import { faultToError } from '../../http/fault-to-error.js';
+import { Answer } from '../../http/response/call-response.js';
+import { answerError } from '../../http/response/response-error.js';
+import { Call } from '../../http/request/call.js';
+import { type ErrorClient } from '../../http/request/client-context.js';
+import { faultToError } from '../../http/attempts/fault-to-error.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { type GivenAnswer, toResponse } from './exchange-double.js';
 

@@ -127,8 +127,7 @@ export class Connections extends Agent {
     if (!state?.limits || Object.keys(this.requests).length === 0) return super.emit(event, ...details);
     state.idleSince = this.#clock.now();
     const free = (): void => {
-      // The types take requests that wait for messages that came in.
-      const [next] = (this.requests[state.origin] ?? []) as unknown as ClientRequest[];
+      const [next] = this.requests[state.origin] ?? [];
       // Looking at the socket costs a system call, and a request that may be sent again reconnects by itself.
       if (this.#sentOnce.has(next) && hasUnreadInput(socket)) return drop(socket);
       state.idleSince = undefined;

@@ -22,13 +22,13 @@ import {
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
 import { parseRetryAfter } from '../../../lib/exchange/retry-after.js';
-import { Answer } from '../../../lib/http/answer.js';
-import { answerError } from '../../../lib/http/answer-error.js';
-import { type AnswerParser } from '../../../lib/http/answer-parser.js';
-import { describePlaces } from '../../../lib/http/answer-places.js';
-import { Call } from '../../../lib/http/call.js';
-import { errorResponse } from '../../../lib/http/error-response.js';
-import { answerOf } from '../../../lib/http/exception-answer.js';
+import { Answer } from '../../../lib/http/response/call-response.js';
+import { answerError } from '../../../lib/http/response/response-error.js';
+import { type AnswerParser } from '../../../lib/http/request/parse-option.js';
+import { describePlaces } from '../../../lib/http/request/answer-places.js';
+import { Call } from '../../../lib/http/request/call.js';
+import { errorResponse } from '../../../lib/http/response/error-response.js';
+import { answerOf } from '../../../lib/exceptions/exception-answer.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { type Authority, createAuthority } from '../../helpers/certificates.js';
 import { rawServer } from '../../helpers/loopback.js';

@@ -6,7 +6,7 @@ import { Duplex, PassThrough, Readable, Transform } from 'node:stream';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
 import { checkTimeout } from '../../../lib/exchange/call-limits.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
-import { validateInput } from '../../../lib/http/validate-input.js';
+import { validateInput } from '../../../lib/http/request/validate-input.js';
 
 // A host may have changed axios's defaults before it loads this package.
 const axiosOwn = globalAxios.defaults.transformRequest;

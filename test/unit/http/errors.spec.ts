@@ -16,11 +16,11 @@ import {
 } from '../../../lib/errors/index.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
-import { Call } from '../../../lib/http/call.js';
-import { answerOf, type ExceptionAnswer, toHttpException } from '../../../lib/http/exception-answer.js';
-import { explainAnswer, isCredentialFault } from '../../../lib/http/explain-answer.js';
-import { faultToError } from '../../../lib/http/fault-to-error.js';
-import { ServiceExceptionFilter } from '../../../lib/http/service-exception.filter.js';
+import { Call } from '../../../lib/http/request/call.js';
+import { answerOf, type ExceptionAnswer, toHttpException } from '../../../lib/exceptions/exception-answer.js';
+import { explainAnswer, isCredentialFault } from '../../../lib/http/response/explain-response.js';
+import { faultToError } from '../../../lib/http/attempts/fault-to-error.js';
+import { ServiceExceptionFilter } from '../../../lib/exceptions/service-exception.filter.js';
 import { describeOption } from '../../helpers/describe-option.js';
 import { clientOf } from './setup.js';
 

@@ -10,14 +10,14 @@ import {
   type ExchangeRequest,
   type Outcome,
 } from '../../../lib/exchange/exchange.types.js';
-import { Call } from '../../../lib/http/call.js';
+import { Call } from '../../../lib/http/request/call.js';
 import {
   isOutcomeUnknown,
   isRetryableAnswer,
   isRetryableFault,
   outcomeFields,
   RetryBudget,
-} from '../../../lib/http/retry-policy.js';
+} from '../../../lib/http/request/repeatability.js';
 import { type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { nextTurn } from '../../../lib/time/clock.js';
 import { deadPort } from '../../helpers/loopback.js';

@@ -1,7 +1,7 @@
 import { type AxiosHeaderValue, type AxiosRequestHeaders } from 'axios';
-import { ServiceRequestError } from '../errors/index.js';
-import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
-import { EXCHANGE_HEADERS } from '../exchange/exchange.types.js';
+import { ServiceRequestError } from '../../errors/index.js';
+import { ACCEPTED_ENCODINGS } from '../../exchange/decode.js';
+import { EXCHANGE_HEADERS } from '../../exchange/exchange.types.js';
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 

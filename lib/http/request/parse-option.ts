@@ -1,4 +1,4 @@
-import { type ServiceApiError, ServiceRequestError } from '../errors/index.js';
+import { type ServiceApiError, ServiceRequestError } from '../../errors/index.js';
 import { describePlaces } from './answer-places.js';
 
 /** A fault that a schema found: its path in the body. The message is not read, as it may show values. */

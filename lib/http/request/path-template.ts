@@ -1,5 +1,5 @@
-import { PATH_WORDS } from '../config/resources.js';
-import { cleanText, ServiceRequestError } from '../errors/index.js';
+import { PATH_WORDS } from '../../config/resources.js';
+import { cleanText, ServiceRequestError } from '../../errors/index.js';
 
 const NAME = /\{([^{}]+)\}/g;
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;

@@ -1,5 +1,5 @@
-import { containsSecret, type ApiErrorResponse } from '../errors/index.js';
-import { type ExchangeResponse } from '../exchange/exchange.types.js';
+import { containsSecret, type ApiErrorResponse } from '../../errors/index.js';
+import { type ExchangeResponse } from '../../exchange/exchange.types.js';
 
 const MAX_BYTES = 65_536;
 

@@ -1,5 +1,5 @@
 import { validateSync } from 'class-validator';
-import { cleanText, ServiceRequestError, type RequestFault } from '../errors/index.js';
+import { cleanText, ServiceRequestError, type RequestFault } from '../../errors/index.js';
 
 /** Names of properties that would change the object that is checked. */
 const DANGEROUS_KEYS = ['__proto__', 'constructor', 'prototype'];

@@ -1,5 +1,5 @@
 import { type InternalAxiosRequestConfig } from 'axios';
-import { cleanText, ServiceRequestError } from '../errors/index.js';
+import { cleanText, ServiceRequestError } from '../../errors/index.js';
 
 export interface EncodedBody {
   body?: string | Uint8Array;

@@ -1,16 +1,16 @@
-import { withoutSlashes } from '../config/address.js';
+import { withoutSlashes } from '../../config/address.js';
 import {
   serviceErrorCode,
   cleanText,
   ServiceApiError,
   ServiceConnectionError,
   type ApiErrorBody,
-} from '../errors/index.js';
-import { parseJson } from '../exchange/decode.js';
-import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { type Answer } from './answer.js';
-import { sentId, type Call } from './call.js';
-import { explainAnswer, isCredentialFault, isOfNock } from './explain-answer.js';
+} from '../../errors/index.js';
+import { parseJson } from '../../exchange/decode.js';
+import { type ExchangeResponse } from '../../exchange/exchange.types.js';
+import { type Answer } from './call-response.js';
+import { sentId, type Call } from '../request/call.js';
+import { explainAnswer, isCredentialFault, isOfNock } from './explain-response.js';
 
 const MAX_MESSAGE = 500;
 const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);

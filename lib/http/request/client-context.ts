@@ -1,8 +1,8 @@
-import { type Authenticator } from '../auth/authenticator.js';
-import { type ResolvedOptions } from '../config/resolved-options.js';
-import { type ServiceIo } from '../exchange/io.js';
-import { type Identity } from '../tls/client-identity.js';
-import { type CallsInFlight } from './calls-in-flight.js';
+import { type Authenticator } from '../../auth/authenticator.js';
+import { type ResolvedOptions } from '../../config/resolved-options.js';
+import { type ServiceIo } from '../../exchange/io.js';
+import { type Identity } from '../../tls/client-identity.js';
+import { type CallsInFlight } from '../../exchange/calls-in-flight.js';
 
 /** What one client of the service is made of. Each of its parts gets all of it. */
 export interface ClientContext {

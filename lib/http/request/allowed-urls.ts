@@ -1,4 +1,4 @@
-import { ServiceRequestError } from '../errors/index.js';
+import { ServiceRequestError } from '../../errors/index.js';
 
 /** The parts of a URL that a call needs. */
 export type CallUrl = Readonly<

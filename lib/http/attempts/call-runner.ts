@@ -1,6 +1,6 @@
-import { type WaitOptions } from '../auth/access-token.js';
-import { type Credentials } from '../auth/authenticator.js';
-import { certificateRefusal, isBareEnd } from '../exchange/certificate-refusal.js';
+import { type WaitOptions } from '../../auth/access-token.js';
+import { type Credentials } from '../../auth/authenticator.js';
+import { certificateRefusal, isBareEnd } from '../../exchange/certificate-refusal.js';
 import {
   CallCancelled,
   ExchangeFault,
@@ -10,15 +10,15 @@ import {
   isSuccess,
   type Outcome,
   outcomeOf,
-} from '../exchange/exchange.types.js';
-import { parseRetryAfter } from '../exchange/retry-after.js';
-import { askedDelay, retryDelay } from '../time/back-off.js';
-import { nextTurn, systemClock } from '../time/clock.js';
-import { sleep, within } from '../time/timers.js';
-import { canSeeUnreadInput } from '../tls/connections/unread-input.js';
-import { type Call } from './call.js';
+} from '../../exchange/exchange.types.js';
+import { parseRetryAfter } from '../../exchange/retry-after.js';
+import { askedDelay, retryDelay } from '../../time/back-off.js';
+import { nextTurn, systemClock } from '../../time/clock.js';
+import { sleep, within } from '../../time/timers.js';
+import { canSeeUnreadInput } from '../../tls/connections/unread-input.js';
+import { type Call } from '../request/call.js';
 import { type CallObserver } from './call-observer.js';
-import { type CallAuthenticator, type ClientContext } from './client-context.js';
+import { type CallAuthenticator, type ClientContext } from '../request/client-context.js';
 import { faultToError } from './fault-to-error.js';
 import {
   isRepeatable,
@@ -26,7 +26,7 @@ import {
   isRetryableAnswer,
   isOutcomeUnknown,
   type RetryBudget,
-} from './retry-policy.js';
+} from '../request/repeatability.js';
 
 /** With less time left than this, an attempt cannot succeed and only loads the service. */
 const MIN_ATTEMPT_MS = 10;

@@ -1,5 +1,5 @@
 import { type InternalAxiosRequestConfig } from 'axios';
-import { ServiceRequestError } from '../errors/index.js';
+import { ServiceRequestError } from '../../errors/index.js';
 
 interface Refusal {
   /** What the option would have been ignored for, and what to use in its place. */

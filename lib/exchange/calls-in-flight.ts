@@ -1,6 +1,6 @@
 import { copyError, ServiceConnectionError } from '../errors/index.js';
-import { allowListeners } from '../exchange/call-limits.js';
-import { CallCancelled } from '../exchange/exchange.types.js';
+import { allowListeners } from './call-limits.js';
+import { CallCancelled } from './exchange.types.js';
 import { setImmediate } from '../time/clock.js';
 
 /** Counts the calls in flight: a shutdown waits for them, and ends those that take too long. */

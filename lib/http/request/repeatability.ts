@@ -1,12 +1,12 @@
-import { isTransient, type ServiceConnectionError } from '../errors/index.js';
-import { certificateVerdict } from '../exchange/certificate-refusal.js';
+import { isTransient, type ServiceConnectionError } from '../../errors/index.js';
+import { certificateVerdict } from '../../exchange/certificate-refusal.js';
 import {
   type ExchangeFault,
   type ExchangeResponse,
   isUnsent,
   type Outcome,
-} from '../exchange/exchange.types.js';
-import { isJsonObject, parseJson } from '../exchange/decode.js';
+} from '../../exchange/exchange.types.js';
+import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { type Call } from './call.js';
 
 // RFC 9110, 9.2.1: methods that change nothing on the server.

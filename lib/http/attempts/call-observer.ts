@@ -1,10 +1,10 @@
-import { ServiceApiError } from '../errors/index.js';
-import { certificateRefusal } from '../exchange/certificate-refusal.js';
-import { type ExchangeResponse, type Outcome } from '../exchange/exchange.types.js';
-import { eventErrorCode, reportCall } from '../telemetry/call-event.js';
-import { Answer } from './answer.js';
-import { sentId, type Call } from './call.js';
-import { type ClientContext } from './client-context.js';
+import { ServiceApiError } from '../../errors/index.js';
+import { certificateRefusal } from '../../exchange/certificate-refusal.js';
+import { type ExchangeResponse, type Outcome } from '../../exchange/exchange.types.js';
+import { eventErrorCode, reportCall } from '../../telemetry/call-event.js';
+import { Answer } from '../response/call-response.js';
+import { sentId, type Call } from '../request/call.js';
+import { type ClientContext } from '../request/client-context.js';
 
 /** Makes calls visible: log lines, and an event for `http.onCall`. */
 export class CallObserver {

@@ -1,5 +1,5 @@
-import { collectionAtEnd } from '../config/resources.js';
-import { fillExplanation, type Explanation } from '../errors/index.js';
+import { collectionAtEnd } from '../../config/resources.js';
+import { fillExplanation, type Explanation } from '../../errors/index.js';
 import {
   ASK_EARLIER,
   ASKS_TOO_LATE,
@@ -10,13 +10,13 @@ import {
   OF_SIDECAR_CERTIFICATE,
   saysMissed,
   SIDECAR_FAILED,
-} from '../exchange/certificate-refusal.js';
-import { type ExchangeResponse } from '../exchange/exchange.types.js';
-import { ofIssuer, whatToSend, whyNotSent } from '../tls/certificate-error.js';
-import { describeCertificate } from '../tls/certificate-summary.js';
-import { type Call } from './call.js';
-import { type ErrorClient } from './client-context.js';
-import { isDuplicate } from './retry-policy.js';
+} from '../../exchange/certificate-refusal.js';
+import { type ExchangeResponse } from '../../exchange/exchange.types.js';
+import { ofIssuer, whatToSend, whyNotSent } from '../../tls/certificate-error.js';
+import { describeCertificate } from '../../tls/certificate-summary.js';
+import { type Call } from '../request/call.js';
+import { type ErrorClient } from '../request/client-context.js';
+import { isDuplicate } from '../request/repeatability.js';
 
 /**
  * The meaning of an answer. Options in braces are named; `{credentials}` and `{certificate}` say what to check of ours,

@@ -1,12 +1,12 @@
-import { cleanText, ServiceApiError, type ApiErrorResponse } from '../errors/index.js';
-import { isPage } from '../exchange/certificate-refusal.js';
-import { parseJson } from '../exchange/decode.js';
-import { type ExchangeResponse, isSuccess } from '../exchange/exchange.types.js';
-import { parseRetryAfter } from '../exchange/retry-after.js';
-import { sentId, type Call } from './call.js';
-import { type ErrorClient } from './client-context.js';
+import { cleanText, ServiceApiError, type ApiErrorResponse } from '../../errors/index.js';
+import { isPage } from '../../exchange/certificate-refusal.js';
+import { parseJson } from '../../exchange/decode.js';
+import { type ExchangeResponse, isSuccess } from '../../exchange/exchange.types.js';
+import { parseRetryAfter } from '../../exchange/retry-after.js';
+import { sentId, type Call } from '../request/call.js';
+import { type ErrorClient } from '../request/client-context.js';
 import { errorResponse } from './error-response.js';
-import { isSafe, outcomeFields } from './retry-policy.js';
+import { isSafe, outcomeFields } from '../request/repeatability.js';
 
 /** What an error says about the body of a success. */
 interface Explained {

@@ -1,10 +1,14 @@
-import { type ServiceCertificateError, ServiceConnectionError, type ServiceError } from '../errors/index.js';
-import { type ExchangeFault } from '../exchange/exchange.types.js';
-import { explainFault } from '../exchange/explain-fault.js';
-import { certificateRefusedError } from '../tls/certificate-error.js';
-import { sentId, type Call } from './call.js';
-import { type ErrorClient } from './client-context.js';
-import { outcomeFields } from './retry-policy.js';
+import {
+  type ServiceCertificateError,
+  ServiceConnectionError,
+  type ServiceError,
+} from '../../errors/index.js';
+import { type ExchangeFault } from '../../exchange/exchange.types.js';
+import { explainFault } from '../../exchange/explain-fault.js';
+import { certificateRefusedError } from '../../tls/certificate-error.js';
+import { sentId, type Call } from '../request/call.js';
+import { type ErrorClient } from '../request/client-context.js';
+import { outcomeFields } from '../request/repeatability.js';
 
 /** The caller's error for an exchange without a whole answer. */
 export function faultToError(

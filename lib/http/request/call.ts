@@ -1,15 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { type InternalAxiosRequestConfig } from 'axios';
-import { BEARER, type Credentials } from '../auth/authenticator.js';
-import { type ResolvedOptions } from '../config/resolved-options.js';
-import { cleanText, ServiceApiError, ServiceRequestError, type CertificateSummary } from '../errors/index.js';
-import { checkSignal } from '../exchange/call-limits.js';
-import { CallCancelled, type ExchangeResponse } from '../exchange/exchange.types.js';
-import { harmless } from '../telemetry/harmless.js';
+import { BEARER, type Credentials } from '../../auth/authenticator.js';
+import { type ResolvedOptions } from '../../config/resolved-options.js';
+import {
+  cleanText,
+  ServiceApiError,
+  ServiceRequestError,
+  type CertificateSummary,
+} from '../../errors/index.js';
+import { checkSignal } from '../../exchange/call-limits.js';
+import { CallCancelled, type ExchangeResponse } from '../../exchange/exchange.types.js';
+import { harmless } from '../../telemetry/harmless.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
 import { takeHeaders } from './call-headers.js';
-import { type InterceptedCall } from './intercepted-call.js';
+import { type InterceptedCall } from '../intercepted-call.js';
 import { routeOf } from './path-template.js';
 
 /**

@@ -1,7 +1,7 @@
 import { type AxiosRequestConfig } from 'axios';
-import { ServiceRequestError } from '../errors/index.js';
-import { ifText } from '../exchange/call-limits.js';
-import { type AnswerParser } from './answer-parser.js';
+import { ServiceRequestError } from '../../errors/index.js';
+import { ifText } from '../../exchange/call-limits.js';
+import { type AnswerParser } from './parse-option.js';
 import { type PathParams } from './path-template.js';
 
 /** Options of every call. */
