@@ -6,20 +6,20 @@ import { refuseAxiosOptions } from './request/axios-options.js';
 import { harmless } from '../telemetry/harmless.js';
 import { AllowedUrls, type CallUrl } from './request/allowed-urls.js';
 import { notEncoded, prepareBody } from './request/body.js';
-import { Call, type GivenCall } from './request/call.js';
+import { Call, type CallerInput } from './request/call.js';
 import { checkKey, checkResponseType, checkWhole, type HttpCallOptions } from './request/call-options.js';
 import { type CallAuthenticator, type ClientContext } from './request/client-context.js';
 import { type InterceptedCall, interceptedCallOf } from './intercepted-call.js';
 import { fillPath } from './request/path-template.js';
 
-/** The property of a config that has its call, from the interceptor to the adapter. */
+/** The property of an axios config that carries the call from the interceptor to the adapter. */
 const CALL = Symbol('call');
 
-/** Axios passes on what it does not know. */
+/** An axios config with the options of this module, which axios passes on untouched. */
 export type CallConfig = InternalAxiosRequestConfig &
   Pick<HttpCallOptions, 'pathParams' | 'readOnly' | 'idempotencyKey'> &
   Pick<HttpCallOptions, 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & {
-    /** The route of the call, for interceptors of the application. */
+    /** The route of the call, for the host application's interceptors to read. */
     route?: string;
     [CALL]?: Call;
   };
@@ -33,8 +33,8 @@ const NOT_PREPARED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), interceptors.request.clear() or eject()";
 
 /**
- * Makes the {@link Call} of an axios config, and attaches the app token, the bearer or both to it. They are not set in
- * `config.headers`, where code of the application could read them.
+ * Makes the {@link Call} of an axios config, and attaches the app-token header, the bearer header or both to it. They are not
+ * set in `config.headers`, where code of the host application could read them or write them to a log.
  */
 export class AuthHeadersInterceptor {
   readonly #client: ClientContext;
@@ -53,27 +53,27 @@ export class AuthHeadersInterceptor {
   }
 
   /**
-   * The interceptor, which axios runs last, after those of the application. It is synchronous, and never waits for a token:
-   * if none is at hand, the runner waits, which counts calls, renewals and retries. Throws ServiceRequestError for a call
-   * that leads elsewhere or cannot be sent.
+   * The interceptor function. Axios runs it last, after the host application's interceptors. It is synchronous and never waits
+   * for a token. If none is at hand, the runner waits for one, because the runner counts calls, renewals and retries. Throws
+   * ServiceRequestError for a call that leads outside the service's own addresses, or that cannot be sent.
    */
   readonly intercept = (config: CallConfig): CallConfig => {
     const { calls, options, identity } = this.#client;
     const intercepted = config.adapter === this.#adapter ? undefined : interceptedCallOf(config.adapter);
     if (!intercepted) {
       calls.admit();
-      // A mock or a cache of the application, which would never hear of a call.
+      // An adapter of the host application, such as a mock or a cache. It would be used in place of ours.
       if (config.adapter !== this.#adapter) throw ServiceRequestError.ofMisuse('adapter', OTHER_ADAPTER);
     }
     refuseAxiosOptions(config, identity.httpsAgent);
     config.headers = AxiosHeaders.from(config.headers);
     prepareBody(config);
     const { idempotencyKey, responseType, timeout, attemptTimeout, retries, maxResponseBytes } = config;
-    const { url, given } = this.#locate(config, intercepted);
+    const { url, given } = this.#resolveUrl(config, intercepted);
     const ownMs = timeout === undefined ? undefined : checkTimeout(timeout);
     const call = new Call(toMethod(config.method), url, ownMs ?? options.http.timeout, given);
     call.readOnly = config.readOnly === true;
-    // Most calls have none of these.
+    // Most calls set none of these options.
     if (responseType) checkResponseType(responseType);
     if (idempotencyKey !== undefined) call.setKey(checkKey(idempotencyKey, call.method, call.readOnly));
     if (retries !== undefined) call.maxRetries = checkWhole('retries', retries, 0, 10);
@@ -82,23 +82,24 @@ export class AuthHeadersInterceptor {
     if (attemptTimeout) call.attemptTimeoutMs = checkTimeout(attemptTimeout, 'attemptTimeout');
     if (given.isTemplate || intercepted) config.route = call.route;
     intercepted?.add(call);
-    // Axios would end the call with an error of its own.
+    // The Call listens to the abort signals. Axios would end the call with an error of its own.
     config.signal = config.cancelToken = undefined;
     config[CALL] = call;
-    // Last: a token that is due for renewal is renewed only for a call that will be sent.
+    // This comes last, because it may start a renewal of the token: only a call that will be sent is to do that.
     const credentials = this.#authenticator.use();
-    if (credentials) call.authenticate(credentials);
+    if (credentials) call.setCredentials(credentials);
     return config;
   };
 
   /**
-   * A call as its caller asks for it, before the interceptors of the application: fills in the path, and sets the route.
-   * What is wrong with it is left to {@link intercept}, as an interceptor may correct it.
+   * Makes the Call that lasts from before the host application's interceptors until after them. Fills in the path and sets
+   * `config.route`, so that the interceptors see both. Ignores faults in the options: an interceptor may still correct them,
+   * and {@link intercept} checks them afterwards.
    */
-  ask(config: CallConfig): Call {
+  beginCall(config: CallConfig): Call {
     const { http, addresses } = this.#client.options;
     const { method, timeout, readOnly, idempotencyKey, signal, cancelToken } = config;
-    const located = harmless(() => this.#locate(config));
+    const located = harmless(() => this.#resolveUrl(config));
     const call = new Call(
       harmless(() => toMethod(method)) ?? 'GET',
       located?.url ?? new URL(addresses.baseUrl),
@@ -107,15 +108,15 @@ export class AuthHeadersInterceptor {
     );
     call.readOnly = readOnly === true;
     harmless(() => call.setKey(checkKey(idempotencyKey, call.method, call.readOnly)));
-    harmless(() => call.follow());
+    harmless(() => call.followSignals());
     if (located) config.route = call.route;
-    // All requests that are sent for it have the same one.
+    // All requests of this call get the same generated key.
     if (idempotencyKey === true) config.idempotencyKey = call.idempotencyKey;
     return call;
   }
 
-  /** Fills the path in, and finds out where it leads. */
-  #locate(config: CallConfig, intercepted?: InterceptedCall): { url: CallUrl; given: GivenCall } {
+  /** Fills in the path, and checks where it leads. */
+  #resolveUrl(config: CallConfig, intercepted?: InterceptedCall): { url: CallUrl; given: CallerInput } {
     const { pathParams, signal, cancelToken } = config;
     const path = config.url as string;
     const isPlain = pathParams === undefined && typeof path === 'string' && !path.includes('{');
@@ -132,29 +133,29 @@ export class AuthHeadersInterceptor {
   }
 }
 
-/** Takes the call out of a config, which goes back to the host. Throws ServiceRequestError if there is none. */
-export function preparedCall(config: CallConfig): Call {
+/** Removes the Call from the config, because the host application gets the config back. Throws ServiceRequestError if there is none. */
+export function takeCall(config: CallConfig): Call {
   const call = config[CALL];
   if (!call) throw ServiceRequestError.ofMisuse('call', NOT_PREPARED);
   config[CALL] = undefined;
   return call;
 }
 
-/** In capitals. Throws ServiceRequestError. */
+/** The method in capitals. Throws ServiceRequestError for a method that cannot be sent. */
 function toMethod(given: unknown = 'get'): string {
   const method = typeof given === 'string' ? given.toUpperCase() : '';
   if (METHOD.test(method) && method !== 'CONNECT' && method !== 'TRACE') return method;
   throw ServiceRequestError.of('method', 'cannot be sent');
 }
 
-/** The address that axios would call. */
+/** The URL that axios would request: with `baseURL` and `params`. */
 function addressOf(
   { baseURL, allowAbsoluteUrls, params, paramsSerializer }: CallConfig,
   url: string,
 ): string {
   if (!baseURL && !params) return url;
   try {
-    // Not by the call's own instance: it would add defaults again that an interceptor has removed.
+    // A fresh instance: the call's own would add defaults again that an interceptor has removed.
     return new Axios({}).getUri({
       url,
       baseURL,
@@ -163,7 +164,7 @@ function addressOf(
       paramsSerializer,
     });
   } catch (error) {
-    // An error of a host's own serializer is the host's.
+    // The host application gets the error of its own serializer.
     throw paramsSerializer ? error : notEncoded('params', error);
   }
 }

@@ -1,7 +1,7 @@
 import { type AxiosAdapter, type InternalAxiosRequestConfig } from 'axios';
 import { ExchangeFault, INTERCEPTOR_TIMEOUT } from '../exchange/exchange.types.js';
 import { setImmediate, systemClock } from '../time/clock.js';
-import { type Call, PastAxios } from './request/call.js';
+import { type Call, HiddenFromAxios } from './request/call.js';
 import { type CallObserver } from './attempts/call-observer.js';
 import { type ClientContext } from './request/client-context.js';
 import { faultToError } from './attempts/fault-to-error.js';
@@ -9,48 +9,52 @@ import { isSafe } from './request/repeatability.js';
 
 const INTERCEPTED = Symbol('intercepted');
 
-/** The call that a config belongs to. Its adapter tells: copies of a config keep it, and no request is sent without it. */
+/**
+ * Finds the call to which a config belongs, by the config's adapter: every copy of a config keeps its adapter, and axios sends
+ * no request without one.
+ */
 export function interceptedCallOf(adapter: unknown): InterceptedCall | undefined {
   return (Object(adapter) as { [INTERCEPTED]?: InterceptedCall })[INTERCEPTED];
 }
 
 /**
- * A call of an application that has interceptors of its own, from before the first of them until after the last. Its time
- * limit, its signal and the shutdown end it, whatever an interceptor waits for. A request that an interceptor repeats with the
- * config of the call belongs to it, too. None is sent once the caller has got an error: the caller may have sent the same
- * change again.
+ * A call of a host application that has interceptors of its own, from before the first interceptor until after the last.
+ *
+ * An interceptor may wait forever, so the call's time limit, its signal and the shutdown reject the call here, whatever an
+ * interceptor waits for. A request that an interceptor repeats with the config of the call is a part of the same call. After
+ * the caller has got an error, no such request is sent any more, because the caller may have repeated the change meanwhile.
  */
 export class InterceptedCall {
   readonly adapter: AxiosAdapter;
   readonly #client: ClientContext;
   readonly #observer: CallObserver;
-  /** As its caller asked for it. */
-  readonly #asked: Call;
-  #last: Call | undefined = undefined;
+  /** The call as the caller made it. Each request that is sent for it is a Call of its own. */
+  readonly #outerCall: Call;
+  #lastRequest: Call | undefined = undefined;
   #running = 0;
   #isSettled = false;
-  /** The error that its caller got before the interceptors settled. */
-  #cutBy: PastAxios | undefined = undefined;
+  /** The error that the caller got although the interceptors had not settled yet. */
+  #earlyError: HiddenFromAxios | undefined = undefined;
   #reject: ((error: unknown) => void) | undefined = undefined;
   #stopTimer: (() => void) | undefined = undefined;
 
   constructor(asked: Call, adapter: AxiosAdapter, client: ClientContext, observer: CallObserver) {
-    this.#asked = asked;
+    this.#outerCall = asked;
     this.#client = client;
     this.#observer = observer;
     const own: AxiosAdapter = (config: InternalAxiosRequestConfig) => adapter(config);
     this.adapter = Object.assign(own, { [INTERCEPTED]: this });
   }
 
-  /** Its interceptors have settled: a config that is used later makes a new call. */
+  /** Whether the interceptors have settled. A config that is used again later makes a new call. */
   get isDone(): boolean {
-    return this.#isSettled && this.#cutBy === undefined;
+    return this.#isSettled && this.#earlyError === undefined;
   }
 
-  /** Settles like `work`, which runs the interceptors; rejects earlier if it is ended before. */
+  /** Settles like `work`, which runs the interceptors. Rejects earlier after a time-out, an abort or at shutdown. */
   async run(work: () => Promise<unknown>): Promise<unknown> {
     const { calls } = this.#client;
-    const { signal } = this.#asked;
+    const { signal } = this.#outerCall;
     calls.admit();
     calls.enter();
     try {
@@ -68,24 +72,24 @@ export class InterceptedCall {
       this.#stopTimer?.();
       signal?.removeEventListener('abort', this.#onAbort);
       calls.closed.removeEventListener('abort', this.#onLimit);
-      this.#asked.release();
-      // The application may keep the config.
-      this.#last = undefined;
+      this.#outerCall.release();
+      // The host application may keep the config, and with it this object.
+      this.#lastRequest = undefined;
       calls.leave();
     }
   }
 
-  /** Makes a request a part of it. Throws if its caller has got an error before. */
+  /** Makes a request a part of this call. Throws if the caller has already got an error. */
   add(call: Call): void {
-    if (this.#cutBy) throw this.#cutBy as unknown;
-    call.belongTo(this.#asked);
-    call.intercepted = this;
-    this.#last = call;
+    if (this.#earlyError) throw this.#earlyError as unknown;
+    call.belongTo(this.#outerCall);
+    call.counter = this;
+    this.#lastRequest = call;
   }
 
-  /** For the template of its path, if an interceptor has changed the path. */
+  /** The template of a path that an interceptor has changed. */
   templateOf(path: string): string | undefined {
-    return this.#asked.templateOf(path);
+    return this.#outerCall.templateOf(path);
   }
 
   enter(): void {
@@ -94,32 +98,33 @@ export class InterceptedCall {
 
   leave(call: Call): void {
     this.#running -= 1;
-    if (mayBeDone(call)) this.#asked.outcomeUnknown = true;
-    // Interceptors get the error of a request that ended at the limit, but cannot wait any more.
-    if (this.#isLate) setImmediate(this.#onLimit);
+    if (mayHaveExecuted(call)) this.#outerCall.outcomeUnknown = true;
+    // The interceptors get the error of a request that ended at the time limit, but they cannot wait any longer.
+    if (this.#isTimeOver) setImmediate(this.#onLimit);
   }
 
-  get #isLate(): boolean {
-    return this.#client.calls.closed.aborted || this.#asked.leftMs <= 0;
+  get #isTimeOver(): boolean {
+    return this.#client.calls.closed.aborted || this.#outerCall.leftMs <= 0;
   }
 
   #setTimer(): void {
-    this.#stopTimer = systemClock.schedule(this.#onLimit, Math.ceil(this.#asked.leftMs));
+    this.#stopTimer = systemClock.schedule(this.#onLimit, Math.ceil(this.#outerCall.leftMs));
   }
 
-  readonly #onAbort = (): void => this.#cut(this.#client.calls.ending(this.#asked.signal?.reason));
+  readonly #onAbort = (): void =>
+    this.#rejectEarly(this.#client.calls.ending(this.#outerCall.signal?.reason));
 
   readonly #onLimit = (): void => {
-    // An interceptor has set a longer `timeout`.
-    if (!this.#isLate) return this.#setTimer();
-    // A request that is running ends by itself, and its error says more.
+    // The timer fired early, because an interceptor has set a longer `timeout`.
+    if (!this.#isTimeOver) return this.#setTimer();
+    // A request in flight ends at the same time limit, and its error says more.
     if (this.#running > 0) return;
-    const failure = this.#last?.failure as { outcomeUnknown?: boolean } | undefined;
-    const hidesDoubt = isInDoubt(this.#asked) && failure?.outcomeUnknown !== true;
-    this.#cut(failure === undefined || hidesDoubt ? this.#notSettled() : failure);
+    const failure = this.#lastRequest?.failure as { outcomeUnknown?: boolean } | undefined;
+    const hidesOutcome = isInDoubt(this.#outerCall) && failure?.outcomeUnknown !== true;
+    this.#rejectEarly(failure === undefined || hidesOutcome ? this.#timeoutOrClosedError() : failure);
   };
 
-  #notSettled(): Error {
+  #timeoutOrClosedError(): Error {
     const unsent = { phase: 'connecting', reusedSocket: true } as const;
     const fault = this.#client.calls.closed.aborted
       ? new ExchangeFault({ ...unsent, kind: 'closed' })
@@ -127,15 +132,15 @@ export class InterceptedCall {
           ...unsent,
           kind: 'timeout',
           reason: INTERCEPTOR_TIMEOUT,
-          limitMs: this.#asked.timeoutMs,
+          limitMs: this.#outerCall.timeoutMs,
         });
-    return faultToError(fault, this.#asked, this.#client);
+    return faultToError(fault, this.#outerCall, this.#client);
   }
 
-  #cut(error: unknown): void {
-    if (this.#isSettled || this.#cutBy) return;
-    this.#cutBy = new PastAxios(error);
-    if (!this.#last) this.#observer.failed(this.#asked, error);
+  #rejectEarly(error: unknown): void {
+    if (this.#isSettled || this.#earlyError) return;
+    this.#earlyError = new HiddenFromAxios(error);
+    if (!this.#lastRequest) this.#observer.failed(this.#outerCall, error);
     this.#reject?.(error);
   }
 }
@@ -144,8 +149,8 @@ function isInDoubt(call: Call): boolean {
   return call.outcomeUnknown && !isSafe(call);
 }
 
-/** Whether the service may have carried out a request that has ended. */
-function mayBeDone(call: Call): boolean {
+/** Whether the service may have executed a request that has ended. */
+function mayHaveExecuted(call: Call): boolean {
   const { failure, response, attempts } = call;
   if (isSafe(call)) return false;
   if (failure === undefined) return response !== undefined;

@@ -1,18 +1,18 @@
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { type ServiceApiError } from '../errors/index.js';
 import { isSuccess } from '../exchange/exchange.types.js';
-import { Answer } from './response/call-response.js';
-import { answerError } from './response/response-error.js';
-import { preparedCall } from './auth-headers.interceptor.js';
+import { CallResponse } from './response/call-response.js';
+import { responseError } from './response/response-error.js';
+import { takeCall } from './auth-headers.interceptor.js';
 import { encodeBody } from './request/body.js';
-import { sentId } from './request/call.js';
+import { sentCorrelationId } from './request/call.js';
 import { type CallObserver } from './attempts/call-observer.js';
 import { type CallRunner } from './attempts/call-runner.js';
 import { type ClientContext } from './request/client-context.js';
 
 /**
- * Axios's adapter for calls that auth-headers.interceptor.ts has made: takes a config, and returns an answer or throws one
- * of our errors. No layer below knows axios.
+ * The axios adapter: takes a config with the Call that AuthHeadersInterceptor has made, and returns an axios response or throws
+ * one of our errors. No layer below knows axios.
  */
 export function serviceAdapter(
   client: ClientContext,
@@ -21,25 +21,25 @@ export function serviceAdapter(
 ): AxiosAdapter {
   const { options, calls } = client;
   return async (config) => {
-    const call = preparedCall(config);
-    const counter = call.intercepted ?? calls;
+    const call = takeCall(config);
+    const counter = call.counter ?? calls;
     counter.enter();
     try {
-      call.follow();
+      call.followSignals();
       const body = encodeBody(config);
-      call.complete(config, body instanceof Promise ? await body : body, options);
+      call.prepare(config, body instanceof Promise ? await body : body, options);
       try {
         const response = await runner.run(call);
-        const answer = toAxiosResponse(new Answer(response, call, client), config);
-        observer.succeeded(call, answer.status);
-        return answer;
+        const axiosResponse = toAxiosResponse(new CallResponse(response, call, client), config);
+        observer.succeeded(call, axiosResponse.status);
+        return axiosResponse;
       } catch (error) {
         observer.failed(call, error);
         throw error;
       }
     } catch (error) {
       call.failure = calls.ending(error);
-      throw call.ending(call.failure);
+      throw call.hideFromAxios(call.failure);
     } finally {
       call.release();
       counter.leave(call);
@@ -47,32 +47,33 @@ export function serviceAdapter(
   };
 }
 
-/** An answer of this module: with the service's correlation id, or the one that was sent. */
+/** The axios response of this module. */
 export interface ServiceResponse extends AxiosResponse {
+  /** The service's correlation id; if it sent none, the one that we sent. */
   correlationId?: string;
-  /** The id that was sent. */
+  /** The correlation id that we sent. */
   requestId?: string;
   /** Makes the error for a body that `parse` refused. */
-  refused: (body: unknown, where: string) => ServiceApiError;
+  toParseError: (body: unknown, where: string) => ServiceApiError;
 }
 
-/** All own properties: a host's interceptor may copy it. */
-function toAxiosResponse(answer: Answer, config: InternalAxiosRequestConfig): ServiceResponse {
-  const { call } = answer;
-  const { status, statusText, headers } = answer.response;
+/** A plain object, because an interceptor of the host application may copy it. */
+function toAxiosResponse(response: CallResponse, config: InternalAxiosRequestConfig): ServiceResponse {
+  const { call } = response;
+  const { status, statusText, headers } = response.received;
   const { validateStatus } = config;
-  // As in axios, null accepts every status.
+  // As in axios, `validateStatus: null` accepts every status.
   const accepted = validateStatus ? validateStatus(status) : isSuccess(status) || validateStatus === null;
-  if (!accepted) throw answerError(answer);
-  const requestId = call.correlationId && sentId(call);
+  if (!accepted) throw responseError(response);
+  const requestId = call.correlationId && sentCorrelationId(call);
   return {
-    data: answer.read(config.responseType),
+    data: response.readBody(config.responseType),
     status,
     statusText,
     headers: Object.assign(new AxiosHeaders(), headers),
     config,
-    correlationId: answer.correlationId ?? requestId,
+    correlationId: response.correlationId ?? requestId,
     requestId,
-    refused: (body, where) => answer.refused(body, where),
+    toParseError: (body, where) => response.toParseError(body, where),
   };
 }

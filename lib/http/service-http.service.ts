@@ -139,7 +139,7 @@ export class ServiceHttpService {
     const answer: ServiceResponse = await this.#axios.request(request);
     const { data } = answer as { data: unknown };
     // After the host's interceptors, which may change the body: the caller gets what parse returns.
-    const parsed = parse ? await parseAnswer(data, parse, (where) => answer.refused(data, where)) : data;
+    const parsed = parse ? await parseAnswer(data, parse, (where) => answer.toParseError(data, where)) : data;
     return resultOf ? resultOf(answer, parsed) : (parsed as T);
   }
 }

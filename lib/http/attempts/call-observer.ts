@@ -2,11 +2,11 @@ import { ServiceApiError } from '../../errors/index.js';
 import { certificateRefusal } from '../../exchange/certificate-refusal.js';
 import { type ExchangeResponse, type Outcome } from '../../exchange/exchange.types.js';
 import { eventErrorCode, reportCall } from '../../telemetry/call-event.js';
-import { Answer } from '../response/call-response.js';
-import { sentId, type Call } from '../request/call.js';
+import { CallResponse } from '../response/call-response.js';
+import { sentCorrelationId, type Call } from '../request/call.js';
 import { type ClientContext } from '../request/client-context.js';
 
-/** Makes calls visible: log lines, and an event for `http.onCall`. */
+/** Reports calls: writes log lines, and an event for `http.onCall`. */
 export class CallObserver {
   readonly #client: ClientContext;
 
@@ -15,26 +15,28 @@ export class CallObserver {
   }
 
   succeeded(call: Call, status: number): void {
-    this.#tell(call);
+    this.#reportEvent(call);
     if (this.#client.options.http.logCalls) this.#log(call, String(status));
   }
 
   failed(call: Call, error: unknown): void {
     const code = eventErrorCode(error, call.signal);
     const isAnswer = error instanceof ServiceApiError && error.code === 'api_error';
-    this.#tell(call, code);
+    this.#reportEvent(call, code);
     this.#log(call, isAnswer ? String(error.status) : code);
   }
 
-  /** Another attempt follows this one. */
-  again(call: Call, outcome: Outcome): void {
+  /** Warns that an attempt failed and that another one follows. */
+  retrying(call: Call, outcome: Outcome): void {
     const { response, fault } = outcome;
     const reason = fault?.kind ?? String(response?.status);
     const why = [reason, REFUSALS[certificateRefusal(outcome) ?? '']].filter(Boolean).join(', ');
-    this.#client.io.log.warn(`${call.name}: ${why}${this.#idOf(call, response)}; another attempt follows`);
+    this.#client.io.log.warn(
+      `${call.name}: ${why}${this.#describeId(call, response)}; another attempt follows`,
+    );
   }
 
-  #tell(call: Call, error?: string): void {
+  #reportEvent(call: Call, error?: string): void {
     const { onCall } = this.#client.options.http;
     if (!onCall) return;
     const { method, attempts, response } = call;
@@ -45,8 +47,8 @@ export class CallObserver {
       attempts,
       durationMs: performance.now() - call.startedAt,
       status: response?.status,
-      correlationId: response && new Answer(response, call, this.#client).correlationId,
-      requestId: sentId(call),
+      correlationId: response && new CallResponse(response, call, this.#client).correlationId,
+      requestId: sentCorrelationId(call),
       error,
     });
   }
@@ -54,23 +56,24 @@ export class CallObserver {
   #log(call: Call, what: string): void {
     const { io, options } = this.#client;
     const durationMs = Math.round(performance.now() - call.startedAt);
-    const details = options.http.logCalls ? this.#detailsOf(call) : this.#idOf(call, call.response);
+    const details = options.http.logCalls ? this.#detailsOf(call) : this.#describeId(call, call.response);
     io.log.debug(`${call.name}: ${what} after ${durationMs} ms${details}`);
   }
 
   #detailsOf(call: Call): string {
     const { attempts, response } = call;
     const tried = `${attempts} attempt${attempts === 1 ? '' : 's'}`;
-    return `, ${tried}, ${describeCredentials(call)}${this.#idOf(call, response)}`;
+    return `, ${tried}, ${describeCredentials(call)}${this.#describeId(call, response)}`;
   }
 
-  #idOf(call: Call, response: ExchangeResponse | undefined): string {
-    const id = (response && new Answer(response, call, this.#client).correlationId) ?? sentId(call);
+  #describeId(call: Call, response: ExchangeResponse | undefined): string {
+    const id =
+      (response && new CallResponse(response, call, this.#client).correlationId) ?? sentCorrelationId(call);
     return id ? `, correlation id ${id}` : '';
   }
 }
 
-/** Their kinds alone: a log may be read by many. */
+/** Names the kinds of the credentials only, because many people may read a log. */
 function describeCredentials(call: Call): string {
   const { certificate, url } = call;
   const kinds: string[] = Object.keys(call.getCredentials()).map((name) =>

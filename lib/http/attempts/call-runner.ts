@@ -20,44 +20,53 @@ import { type Call } from '../request/call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallAuthenticator, type ClientContext } from '../request/client-context.js';
 import { faultToError } from './fault-to-error.js';
+import { type RetryBudget } from './retry-budget.js';
 import {
   isRepeatable,
   isRetryableFault,
-  isRetryableAnswer,
+  isRetryableResponse,
   isOutcomeUnknown,
-  type RetryBudget,
 } from '../request/repeatability.js';
 
-/** With less time left than this, an attempt cannot succeed and only loads the service. */
+/** With less time left, another attempt cannot succeed and would only add load to the service. */
 const MIN_ATTEMPT_MS = 10;
 
 type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | 'connectTimeoutMs'>;
 
 /**
- * What follows an attempt: nothing, or another: at once on another connection (reconnect), or with other credentials or
- * another certificate (replay), or after a pause (retry).
+ * What follows an attempt:
+ * - `end`: the caller gets the response or the error
+ * - `reconnect`: another attempt at once, because the server had closed the reused connection
+ * - `replay`: another attempt at once, with another token or another client certificate
+ * - `retry`: another attempt after a pause
  */
 type Decision = { kind: 'end' | 'reconnect' | 'replay' } | { kind: 'retry'; afterMs: number };
 
 const END: Decision = { kind: 'end' };
 
 /**
- * Runs a call from first attempt to last: retries within deadline and budget if that is safe, one replay with another
- * token after a 401, one with another certificate after ours was refused. So without retries it is sent at most 3 times,
- * and once more if the server had closed the idle connection that it took. No other place decides on an attempt.
+ * Runs the attempts of a call. No other place decides whether a call is sent again. A call is sent at most
+ * - once,
+ * - once more after a reconnect,
+ * - once more with another token after a 401,
+ * - once more with another client certificate after the server refused ours,
+ * - `http.retries` times after a pause.
+ *
+ * With the default of 2 retries that makes 6 attempts. CONTRIBUTING.md shows the decision after an attempt as a table.
  */
 export class CallRunner {
   readonly #client: ClientContext;
   readonly #authenticator: CallAuthenticator;
   readonly #budget: RetryBudget;
   readonly #observer: CallObserver;
-  /** Exchanges of this client that are running. */
+  /** Number of exchanges in flight. */
   #running = 0;
-  /** Fingerprint of the client certificate of the last successful call. */
+  /** Fingerprint of the client certificate with which the last call succeeded. */
   #acceptedCertificate: string | undefined = undefined;
   /**
-   * Set while a certificate that has worked is refused: the server may have switched to the new one before its files are
-   * here. Calls wait for this promise and send nothing until then.
+   * During a rotation, the server may refuse the old certificate before the files of the new one have reached this machine.
+   * While that is so, this promise is set: it resolves when the identity has looked for the new certificate. Calls wait
+   * for it before they send anything.
    */
   #newCertificate: Promise<boolean> | undefined = undefined;
 
@@ -80,37 +89,37 @@ export class CallRunner {
       const { response } = outcome;
       const isOver = closed.aborted || (response && isSuccess(response.status));
       const decision = isOver ? END : await this.#decide(call, outcome);
-      if (decision.kind === 'end') return this.#conclude(call, outcome);
+      if (decision.kind === 'end') return this.#finish(call, outcome);
       call.outcomeUnknown = isOutcomeUnknown(call, outcome);
-      if (decision.kind !== 'reconnect') this.#observer.again(call, outcome);
+      if (decision.kind !== 'reconnect') this.#observer.retrying(call, outcome);
       try {
         if (decision.kind === 'retry') await sleep(systemClock, decision.afterMs, call.signal, closed);
         outcome = await this.#attempt(call);
       } catch (error) {
         if (!call.outcomeUnknown || isEndedByCaller(call)) throw error;
-        // Nothing more was sent. The error of the previous attempt says that the call may have been carried out.
-        return this.#conclude(call, outcome);
+        // The next attempt was not sent. The error of the previous one tells the caller that the call may have been executed.
+        return this.#finish(call, outcome);
       }
     }
   }
 
   /**
-   * Sends the call with the current credentials: a token may have expired since the last attempt. While other calls are
-   * running, it is sent in the next turn of the event loop. All requests of one turn go out together then, which costs a third
-   * less CPU.
+   * Sends the call once, with the current credentials: the token of the previous attempt may have expired. While other calls
+   * are in flight, the request is sent in the next turn of the event loop. All requests of that turn then go out together,
+   * which costs a third less CPU.
    */
   async #attempt(call: Call): Promise<Outcome> {
-    // A call with a short time limit is sent after half of it: the server's refusal tells its caller more than a timeout.
-    if (this.#newCertificate) await this.#waitFor(this.#newCertificate, call, call.leftMs / 2);
+    // Wait for at most half of the time that is left: the server's refusal tells the caller more than a time-out.
+    if (this.#newCertificate) await this.#waitForCertificate(this.#newCertificate, call, call.leftMs / 2);
     const credentials = this.#authenticator.use() ?? (await this.#waitForToken(call));
-    if (credentials !== call.getCredentials()) call.authenticate(credentials);
+    if (credentials !== call.getCredentials()) call.setCredentials(credentials);
     const isAlone = this.#running === 0;
     this.#running += 1;
     try {
       if (!isAlone) await nextTurn();
-      // In place of a look at the connection, which Windows does not allow: the event loop processes FINs that have arrived.
+      // On Windows, the agent cannot see unread input. Two turns let the event loop process FINs that have already arrived.
       if (!canSeeUnreadInput && !isRepeatable(call)) await nextTurn().then(nextTurn);
-      // The process may have been suspended meanwhile, for longer than the token lives.
+      // The process may have been suspended during this turn, until the token expired.
       if (!this.#authenticator.areAlive(credentials) && call.leftMs > 0) return await this.#attempt(call);
       return await outcomeOf(() => this.#exchange(call));
     } finally {
@@ -119,7 +128,9 @@ export class CallRunner {
   }
 
   #waitForToken(call: Call): Promise<Credentials> {
-    return this.#client.identity.connectDuring(call.url, () => this.#authenticator.get(waitOf(call)));
+    return this.#client.identity.connectDuring(call.url, () =>
+      this.#authenticator.get(tokenWaitOptions(call)),
+    );
   }
 
   #exchange(call: Call): Promise<ExchangeResponse> {
@@ -127,7 +138,7 @@ export class CallRunner {
     call.signal?.throwIfAborted();
     calls.closed.throwIfAborted();
     const { timeoutMs, attemptTimeoutMs, connectTimeoutMs } = this.#limitsOf(call);
-    if (timeoutMs <= 0) throw outOfTime();
+    if (timeoutMs <= 0) throw timeoutFault();
     call.attempts += 1;
     call.certificate = identity.certificate;
     return io.exchange({
@@ -136,7 +147,7 @@ export class CallRunner {
       headers: call.getHeaders(),
       body: call.body,
       agent: identity.agentFor(call.url),
-      // A reconnect takes a connection that is surely alive.
+      // After a reconnect, use only a connection that the server is known to keep open.
       mayRepeat: isRepeatable(call) && !call.reconnected,
       hasCertificate: call.certificate !== undefined,
       timeoutMs,
@@ -147,7 +158,10 @@ export class CallRunner {
     });
   }
 
-  /** What may be tried again leaves time for that. Once sent, a call that cannot be repeated has all that is left. */
+  /**
+   * An attempt that a retry may follow gets only a part of the time that is left. A request that cannot be sent again may use
+   * all of it, once it is connected.
+   */
   #limitsOf(call: Call): ExchangeLimits {
     const { connectTimeout, attemptTimeout } = this.#client.options.http;
     const timeoutMs = call.leftMs;
@@ -161,58 +175,61 @@ export class CallRunner {
   }
 
   async #decide(call: Call, outcome: Outcome): Promise<Decision> {
-    // An everyday race, and nobody's fault: neither a retry nor worth a line in the log.
+    // Servers close idle connections all the time, so this costs no retry and writes no log line.
     if (!call.reconnected && isRepeatable(call) && hadDeadConnection(outcome.fault)) {
       call.reconnected = true;
       return { kind: 'reconnect' };
     }
-    return (await this.#hasOther(call, outcome)) ? { kind: 'replay' } : this.#retry(call, outcome);
+    return (await this.#renewCredentials(call, outcome)) ? { kind: 'replay' } : this.#retry(call, outcome);
   }
 
-  /** Whether the call can be sent again with other credentials, or with another certificate. */
-  async #hasOther(call: Call, outcome: Outcome): Promise<boolean> {
-    if (!isOutcomeUnknown(call, outcome)) return this.#replace(call, outcome, true);
-    // For the next call too. If it fails, the outcome of this call stays what it is; only its caller can end it earlier.
-    const hasOther = await this.#replace(call, outcome, isRepeatable(call)).catch(() => false);
+  /** Gets another token or certificate after a refusal. Resolves with whether the call can be sent again with it. */
+  async #renewCredentials(call: Call, outcome: Outcome): Promise<boolean> {
+    if (!isOutcomeUnknown(call, outcome)) return this.#renewTokenOrCertificate(call, outcome, true);
+    // The call may have been executed, but later calls need the new credentials too. A failure here does not change the
+    // outcome of this call, and only the caller can end it earlier.
+    const isRenewed = await this.#renewTokenOrCertificate(call, outcome, isRepeatable(call)).catch(
+      () => false,
+    );
     if (isEndedByCaller(call)) throw call.signal?.reason;
-    return hasOther && isRepeatable(call);
+    return isRenewed && isRepeatable(call);
   }
 
-  /** Bearer or certificate. `mayWait`: the call can be sent again later. */
-  async #replace(call: Call, outcome: Outcome, mayWait: boolean): Promise<boolean> {
+  /** @param mayWait whether the call can be sent again, so that waiting for a new certificate makes sense */
+  async #renewTokenOrCertificate(call: Call, outcome: Outcome, mayWait: boolean): Promise<boolean> {
     if (outcome.response?.status === 401 && (await this.#replaceToken(call))) return true;
     if (call.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
-    return (call.hasOtherCertificate = await this.#reload(call, outcome, mayWait));
+    return (call.hasOtherCertificate = await this.#reloadCertificate(call, outcome, mayWait));
   }
 
   async #replaceToken(call: Call): Promise<boolean> {
-    if (call.triedToken) return false;
-    call.triedToken = true;
-    return (await this.#authenticator.replace(call.getCredentials(), waitOf(call))) !== undefined;
+    if (call.triedOtherToken) return false;
+    call.triedOtherToken = true;
+    return (await this.#authenticator.replace(call.getCredentials(), tokenWaitOptions(call))) !== undefined;
   }
 
   /**
-   * Reads the identity again. If a certificate that has worked is refused, all calls wait for the new one. A change that may
-   * have been carried out (`mayWait` is false) fails at once.
+   * Reads the certificate files again. If a certificate is refused that has worked before, all calls wait for the new one. A
+   * call that cannot be sent again (`mayWait` is false) fails at once.
    */
-  async #reload(call: Call, outcome: Outcome, mayWait: boolean): Promise<boolean> {
+  async #reloadCertificate(call: Call, outcome: Outcome, mayWait: boolean): Promise<boolean> {
     const { certificate } = call;
     const isSure = certificateRefusal(outcome) === 'refused';
     const hasWorked =
       isSure && certificate !== undefined && certificate.fingerprint256 === this.#acceptedCertificate;
     const reloaded = this.#client.identity.reloadAfterRefusal(certificate, hasWorked, isBareEnd(outcome));
-    if (!hasWorked) return this.#waitFor(reloaded, call, call.leftMs);
+    if (!hasWorked) return this.#waitForCertificate(reloaded, call, call.leftMs);
     const found = reloaded.finally(() => {
       if (this.#newCertificate === found) this.#newCertificate = this.#acceptedCertificate = undefined;
     });
     this.#newCertificate ??= found;
-    return mayWait && this.#waitFor(found, call, call.leftMs);
+    return mayWait && this.#waitForCertificate(found, call, call.leftMs);
   }
 
-  /** Waits for another certificate. Resolves with false if there is none, or none in time. */
-  async #waitFor(certificate: Promise<boolean>, call: Call, timeoutMs: number): Promise<boolean> {
+  /** Waits for another certificate. Resolves with false if none is found, or if the time is over. */
+  async #waitForCertificate(certificate: Promise<boolean>, call: Call, timeoutMs: number): Promise<boolean> {
     const { closed } = this.#client.calls;
-    const limit = { clock: systemClock, timeoutMs, expired: outOfTime, signals: [call.signal, closed] };
+    const limit = { clock: systemClock, timeoutMs, expired: timeoutFault, signals: [call.signal, closed] };
     return within(limit, () => certificate).catch((error: unknown) => {
       if (error instanceof ExchangeFault) return false;
       throw error;
@@ -224,7 +241,7 @@ export class CallRunner {
   }
 
   #retry(call: Call, { response, fault }: Outcome): Decision {
-    const isRetryable = fault ? isRetryableFault(call, fault) : isRetryableAnswer(call, response);
+    const isRetryable = fault ? isRetryableFault(call, fault) : isRetryableResponse(call, response);
     if (!isRetryable || !this.#mayRetry(call)) return END;
     const leftMs = call.leftMs - MIN_ATTEMPT_MS;
     const afterMs = this.#pause(call, response, leftMs);
@@ -244,14 +261,15 @@ export class CallRunner {
       : askedDelay(seconds * 1000, retries, random, leftMs);
   }
 
-  #conclude(call: Call, { response, fault }: Outcome): ExchangeResponse {
-    // Whatever the fault looks like, the shutdown closed the connection.
-    if (fault && this.#client.calls.closed.aborted) throw faultToError(asClosed(fault), call, this.#client);
-    if (fault) throw faultToError(withKnownLimit(fault, call), call, this.#client);
+  #finish(call: Call, { response, fault }: Outcome): ExchangeResponse {
+    // The shutdown closed the connection, which may look like any fault.
+    if (fault && this.#client.calls.closed.aborted)
+      throw faultToError(toClosedFault(fault), call, this.#client);
+    if (fault) throw faultToError(withLimitOfCall(fault, call), call, this.#client);
     if (isSuccess(response.status)) {
       this.#budget.giveBack(call.budgetTaken);
       this.#acceptedCertificate = call.certificate?.fingerprint256;
-      // Not every server refuses the certificate: later calls need not wait.
+      // Another server behind the same address still accepts the certificate, so later calls need not wait.
       this.#newCertificate = undefined;
     }
     call.response = response;
@@ -259,27 +277,27 @@ export class CallRunner {
   }
 }
 
-/** How long a call may wait for a token. */
-function waitOf({ signal, leftMs: timeoutMs }: Call): WaitOptions {
+/** A call waits for a token until its own deadline, or until its caller aborts. */
+function tokenWaitOptions({ signal, leftMs: timeoutMs }: Call): WaitOptions {
   return { signal, timeoutMs };
 }
 
-/** By its signal; not because an Observable of it was unsubscribed. */
+/** Whether the caller aborted the call by its signal. Unsubscribing from an Observable of the call does not count. */
 function isEndedByCaller({ signal }: Call): boolean {
   return signal?.aborted === true && !(signal.reason instanceof CallCancelled);
 }
 
-/** The last attempt has the rest of the call's time, but its caller knows the time of the whole call. */
-function withKnownLimit(fault: ExchangeFault, { timeoutMs, endsAt }: Call): ExchangeFault {
+/** The last attempt gets the rest of the call's time. The error shows the time limit that the caller knows, that of the call. */
+function withLimitOfCall(fault: ExchangeFault, { timeoutMs, endsAt }: Call): ExchangeFault {
   const isLast = fault.kind === 'timeout' && fault.reason === undefined && performance.now() > endsAt - 5;
   return isLast ? new ExchangeFault({ ...fault, limitMs: timeoutMs }) : fault;
 }
 
-/** For a call of which nothing was sent, or had an effect. `reusedSocket`, because no connection is at fault. */
-function outOfTime(): ExchangeFault {
+/** The fault of a call whose time is over before anything was sent. With `reusedSocket`, no connection is blamed for it. */
+function timeoutFault(): ExchangeFault {
   return new ExchangeFault({ kind: 'timeout', phase: 'connecting', reusedSocket: true });
 }
 
-function asClosed({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): ExchangeFault {
+function toClosedFault({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): ExchangeFault {
   return new ExchangeFault({ kind: 'closed', phase, reusedSocket, refusedInHandshake });
 }

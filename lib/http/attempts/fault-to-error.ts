@@ -6,11 +6,11 @@ import {
 import { type ExchangeFault } from '../../exchange/exchange.types.js';
 import { explainFault } from '../../exchange/explain-fault.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
-import { sentId, type Call } from '../request/call.js';
+import { sentCorrelationId, type Call } from '../request/call.js';
 import { type ErrorClient } from '../request/client-context.js';
 import { outcomeFields } from '../request/repeatability.js';
 
-/** The caller's error for an exchange without a whole answer. */
+/** Makes the caller's error for an exchange that failed without a complete response. */
 export function faultToError(
   fault: ExchangeFault,
   call: Call,
@@ -42,7 +42,7 @@ export function faultToError(
     route,
     reason,
     ...doubt,
-    correlationId: sentId(call),
+    correlationId: sentCorrelationId(call),
   });
 }
 

@@ -14,130 +14,135 @@ import { harmless } from '../../telemetry/harmless.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
 import { takeHeaders } from './call-headers.js';
-import { type InterceptedCall } from '../intercepted-call.js';
 import { routeOf } from './path-template.js';
 
 /**
- * Wraps an error while it passes through axios. The caller gets the error itself. Axios would add fields to the `response`
- * of a ServiceApiError, and append the stack of each caller to the reason of an abort: thousands of calls may share one
- * AbortSignal, and so one reason. That is why the application's interceptors see the reason of an abort wrapped, too.
+ * Wraps an error while it passes through axios, because axios changes the errors it sees. It adds fields to the `response` of a
+ * ServiceApiError. It also appends the caller's stack to the reason of an abort, and if thousands of calls share one
+ * AbortSignal, that reason grows with each of them. createServiceAxios() unwraps the error before the caller gets it. The
+ * host application's response interceptors get a ServiceApiError itself, but the reason of an abort wrapped.
  */
-export class PastAxios {
+export class HiddenFromAxios {
   constructor(readonly reason: unknown) {}
 }
 
-/** What its caller gave. Axios's older cancel token ends a call too: HttpService's Observables use it. */
-export interface GivenCall extends Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'> {
+/** What the caller passed for one call. `cancelToken` is axios's older way to abort; HttpService's Observables use it. */
+export interface CallerInput extends Pick<InternalAxiosRequestConfig, 'signal' | 'cancelToken'> {
   path?: string;
-  /** The same with the values of `pathParams` in it. */
+  /** The path with the values of `pathParams` filled in. */
   filled?: string;
-  /** With `pathParams`. */
+  /** Whether the path is a template, because the call has `pathParams`. */
   isTemplate?: boolean;
-  /** The path of the service's address. */
+  /** The path of the base address, such as `/api` of `https://service.example/api`. */
   basePath?: string;
 }
 
+/** Counts requests in flight. */
+export interface RequestCounter {
+  enter(): void;
+  leave(call: Call): void;
+}
+
 const NO_CREDENTIALS: Credentials = {};
-const NOTHING: GivenCall = {};
-/** Visible ASCII, as it goes into a header and log lines. */
+const NO_INPUT: CallerInput = {};
+/** Visible ASCII, because the id goes into a header and into log lines. */
 const USABLE_ID = /^[\x21-\x7e]{1,128}$/;
 
 /**
- * One call, from the interceptor to its answer or error, however many attempts it takes. The interceptor makes it and attaches
- * the credentials that are at hand. The adapter completes it, after all code of the application. The runner replaces the
- * credentials if others are to be sent.
+ * One call, from the interceptor to its result or error, however many attempts it takes. CONTRIBUTING.md lists who writes
+ * which field, and when.
  */
 export class Call {
-  /** Both on the monotonic clock. */
+  // Times are milliseconds of the monotonic clock.
   readonly startedAt = performance.now();
   endsAt: number;
 
-  /** What it is a part of, if the application has interceptors. */
-  intercepted: InterceptedCall | undefined = undefined;
+  /** Counts this request while it is in flight, if the host application has interceptors; otherwise the client counts it. */
+  counter: RequestCounter | undefined = undefined;
 
-  // Its own, in place of the module's.
+  // Options of this call that replace those of the client.
   maxRetries: number | undefined = undefined;
   attemptTimeoutMs: number | undefined = undefined;
   maxResponseBytes: number | undefined = undefined;
 
-  // The request, from complete() on.
+  // The request. These fields are set by prepare(), or by the interceptor.
   body: string | Uint8Array | undefined = undefined;
-  /** The correlation id that is sent with it. */
+  /** The correlation id that is sent with the request. */
   correlationId: string | undefined = undefined;
-  /** It changes nothing, whatever its method. */
+  /** The caller says that the call changes nothing, whatever its method. */
   readOnly = false;
-  /** The service carries out one call of this key, so that it may be sent again. */
+  /** The service executes a request with this key only once, so the request may be sent again. */
   idempotencyKey: string | undefined = undefined;
-  /** The key is its caller's own, who can send it again later. */
-  isKeyNamed = false;
-  /** The caller's signal, from follow() on. */
+  /** Whether the caller supplied the key. Only then can the caller repeat the call later. */
+  hasCallerKey = false;
+  /** Aborts when the caller aborts. Set by followSignals(). */
   signal: AbortSignal | undefined = undefined;
 
-  // What has happened so far.
-  /** Exchanges that asked for a connection. */
+  // What has happened so far. The runner writes these fields.
+  /** Number of exchanges that asked the agent for a connection. */
   attempts = 0;
-  /** Attempts after a failure that may pass. */
+  /** Number of attempts that followed a pause. */
   retries = 0;
-  /** How much the last retry took from the budget. */
+  /** Tokens that the last retry took from the retry budget. */
   budgetTaken: number | undefined = undefined;
-  /** After a 401, another token was asked for; there may have been none. */
-  triedToken = false;
-  /** After ours was refused, another certificate was found. */
+  /** Whether another token was requested after a 401. There may have been none. */
+  triedOtherToken = false;
+  /** Whether another client certificate was found after the server refused ours. */
   hasOtherCertificate = false;
-  /** The server had closed the kept connection that it took first. */
+  /** Whether the call was sent again because the server had closed the reused connection. */
   reconnected = false;
-  /** An attempt may have been carried out. */
+  /** Whether the service may have executed an earlier attempt. */
   outcomeUnknown = false;
-  /** Our certificate in the last attempt. */
+  /** The client certificate of the last attempt. */
   certificate: CertificateSummary | undefined = undefined;
-  /** The last answer. */
+  /** The last response. */
   response: ExchangeResponse | undefined = undefined;
-  /** The error that it ended with. */
+  /** The error that the call ended with. */
   failure: unknown = undefined;
 
-  // Private fields, because the call hangs on the axios config while `transformRequest` of the application runs:
+  // Private fields, because the axios config holds the call while `transformRequest` of the host application runs, and
   // util.inspect() of that config must not show a credential.
   readonly #headers: Record<string, string> = {};
   #credentials = NO_CREDENTIALS;
   readonly #secrets: string[] = [];
 
-  readonly #given: GivenCall;
-  /** The call that it belongs to, if the application has interceptors. */
-  #of: Call | undefined = undefined;
+  readonly #given: CallerInput;
+  /** If the host application has interceptors: the call that this request is a part of. */
+  #parent: Call | undefined = undefined;
   #release: (() => void) | undefined = undefined;
 
   constructor(
     readonly method: string,
     readonly url: CallUrl,
     public timeoutMs: number,
-    given: GivenCall = {},
+    given: CallerInput = {},
   ) {
     this.endsAt = this.startedAt + timeoutMs;
     this.#given = given;
   }
 
-  // Methods, because util.inspect() reads getters if it is told to.
-  /** In lower case, with the credentials. */
+  // Methods rather than getters, because util.inspect() with `getters: true` would show a getter's value.
+  /** Header names are in lower case. The credentials are among them. */
   getHeaders(): Record<string, string> {
     return this.#headers;
   }
 
-  /** Those of the last attempt, or from the interceptor on those of the next one. */
+  /** The credentials of the last attempt. Before the first attempt: those that the interceptor attached. */
   getCredentials(): Credentials {
     return this.#credentials;
   }
 
-  /** All credentials that it ever had: no error may show one. */
+  /** All credentials that this call has ever had. No error may show one of them. */
   getSecrets(): readonly string[] {
     return this.#secrets;
   }
 
-  /** How messages and log lines begin: `GET /banks/v1`. */
+  /** The beginning of messages and log lines: `GET /banks/v1`. */
   get name(): string {
     return `${this.method} ${this.route}`;
   }
 
-  /** How messages, logs and events name its path. */
+  /** The path as messages, logs and events show it: without ids. */
   get route(): string {
     const { pathname } = this.url;
     const { path = pathname, basePath = '', isTemplate = false } = this.#given;
@@ -149,13 +154,14 @@ export class Call {
   }
 
   /**
-   * Makes it a request of a call that began earlier, and follows that one's signal too. It ends with that call, unless an
-   * interceptor has set another `timeout`: a longer one prolongs that call, a shorter one is for this request.
+   * Makes this request a part of a call that began before the host application's interceptors. The request ends when that call
+   * ends, and is aborted by that call's signal too. If an interceptor has set another `timeout`, a longer one extends the whole
+   * call, and a shorter one applies to this request alone.
    */
   belongTo(call: Call): void {
-    this.#of = call;
+    this.#parent = call;
     this.outcomeUnknown = call.outcomeUnknown;
-    if (this.idempotencyKey === call.idempotencyKey) this.isKeyNamed = call.isKeyNamed;
+    if (this.idempotencyKey === call.idempotencyKey) this.hasCallerKey = call.hasCallerKey;
     if (this.timeoutMs > call.timeoutMs) {
       call.timeoutMs = this.timeoutMs;
       call.endsAt = call.startedAt + call.timeoutMs;
@@ -165,25 +171,28 @@ export class Call {
     this.timeoutMs = call.timeoutMs;
   }
 
-  /** The template of a path that has the filled path of this call in it: an interceptor may have put a prefix before it. */
+  /**
+   * Puts the template of this call back into a filled path. An interceptor may have added a prefix to that path. Returns
+   * undefined if the path does not contain the filled path of this call.
+   */
   templateOf(path: string): string | undefined {
     const { path: template = '', filled = '', isTemplate } = this.#given;
     return isTemplate && path.includes(filled) ? path.replace(filled, () => template) : undefined;
   }
 
-  /** Follows the signals of its caller until release(). Throws ServiceRequestError if one is not a signal. */
-  follow(): void {
+  /** Listens to the caller's abort signals until release(). Throws ServiceRequestError if `signal` is not an AbortSignal. */
+  followSignals(): void {
     const { signal, cancelToken } = this.#given;
-    const asked = this.#of ? this.#of.#given : NOTHING;
-    const ofAsked = this.#of?.signal;
-    // Of an interceptor, if that call has another one.
-    const own = signal && signal !== asked.signal ? checkSignal(signal) : undefined;
-    const token = cancelToken === asked.cancelToken ? undefined : cancelToken;
-    this.signal = ofAsked ?? own;
-    if ((ofAsked && own) || token?.subscribe) this.#followAll([ofAsked, own], token);
+    const parent = this.#parent ? this.#parent.#given : NO_INPUT;
+    const parentSignal = this.#parent?.signal;
+    // An interceptor may have set another signal than the caller.
+    const own = signal && signal !== parent.signal ? checkSignal(signal) : undefined;
+    const token = cancelToken === parent.cancelToken ? undefined : cancelToken;
+    this.signal = parentSignal ?? own;
+    if ((parentSignal && own) || token?.subscribe) this.#followAll([parentSignal, own], token);
   }
 
-  #followAll(signals: readonly (AbortSignal | undefined)[], token: GivenCall['cancelToken']): void {
+  #followAll(signals: readonly (AbortSignal | undefined)[], token: CallerInput['cancelToken']): void {
     const controller = new AbortController();
     const cancel = (): void => controller.abort(new CallCancelled());
     const abort = (): void => controller.abort(signals.find((signal) => signal?.aborted)?.reason);
@@ -201,14 +210,14 @@ export class Call {
     this.#release?.();
   }
 
-  /** The error that it ends with, as axios is to pass it on. */
-  ending(error: unknown): unknown {
+  /** Wraps an error that axios would change (see {@link HiddenFromAxios}); returns any other error as it is. */
+  hideFromAxios(error: unknown): unknown {
     const isAbort = this.signal?.aborted && error === this.signal.reason;
-    return isAbort || error instanceof ServiceApiError ? new PastAxios(error) : error;
+    return isAbort || error instanceof ServiceApiError ? new HiddenFromAxios(error) : error;
   }
 
-  /** Replaces its credentials. */
-  authenticate(credentials: Credentials): void {
+  /** Replaces the credentials and their headers. */
+  setCredentials(credentials: Credentials): void {
     this.#credentials = credentials;
     for (const name of Object.keys(credentials)) {
       const value = credentials[name];
@@ -218,11 +227,11 @@ export class Call {
   }
 
   /**
-   * Takes headers and body as axios and the application's code have left them. Of the headers that authenticate, it keeps its
-   * own.
+   * Sets the headers and the body, after axios and all code of the host application have run. Authenticating headers of the
+   * host application are ignored.
    * @throws ServiceRequestError for headers that cannot be sent
    */
-  complete(
+  prepare(
     { headers, responseType }: InternalAxiosRequestConfig,
     { body, contentType }: EncodedBody,
     { appTokenHeader, http }: ResolvedOptions,
@@ -234,9 +243,9 @@ export class Call {
     sent['user-agent'] = http.userAgent;
     takeHeaders(sent, headers, readsJson, appTokenHeader.toLowerCase());
     if (contentType) sent['content-type'] = contentType;
-    // Axios gives any POST the type of a form.
+    // Axios sets the content type of a form for every POST.
     if (body === undefined) delete sent['content-type'];
-    this.correlationId = sent[correlationIdHeader] ?? (http.requestId && madeId(http.requestId));
+    this.correlationId = sent[correlationIdHeader] ?? (http.requestId && makeCorrelationId(http.requestId));
     if (this.correlationId !== undefined) sent[correlationIdHeader] = this.correlationId;
     if (this.idempotencyKey === undefined) return;
     if ((sent[idempotencyHeader] ??= this.idempotencyKey) !== this.idempotencyKey) {
@@ -246,18 +255,18 @@ export class Call {
 
   setKey(key: true | string | undefined): void {
     this.idempotencyKey = key === true ? randomUUID() : key;
-    this.isKeyNamed = typeof key === 'string';
+    this.hasCallerKey = typeof key === 'string';
   }
 }
 
-/** The host's own id of a call; undefined if there is none, or none that can be sent. */
-function madeId(make: () => unknown): string | undefined {
+/** Asks the host application for the id of a call. Returns undefined if it returns none, or one that cannot be sent. */
+function makeCorrelationId(make: () => unknown): string | undefined {
   const id = harmless(make);
   return typeof id === 'string' && USABLE_ID.test(id) ? id : undefined;
 }
 
-/** The correlation id of a call, for an error. It may be the caller's own. */
-export function sentId(call: Call): string | undefined {
+/** The correlation id that was sent, for an error or a log line. The caller may have set it, so secrets are removed. */
+export function sentCorrelationId(call: Call): string | undefined {
   const { correlationId } = call;
   return correlationId === undefined ? undefined : cleanText(correlationId, call.getSecrets(), 128);
 }

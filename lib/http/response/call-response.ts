@@ -1,76 +1,80 @@
-import { cleanText, ServiceApiError, type ApiErrorResponse } from '../../errors/index.js';
+import { cleanText, containsSecret, ServiceApiError, type ApiErrorResponse } from '../../errors/index.js';
 import { isPage } from '../../exchange/certificate-refusal.js';
 import { parseJson } from '../../exchange/decode.js';
 import { type ExchangeResponse, isSuccess } from '../../exchange/exchange.types.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
-import { sentId, type Call } from '../request/call.js';
+import { sentCorrelationId, type Call } from '../request/call.js';
 import { type ErrorClient } from '../request/client-context.js';
-import { errorResponse } from './error-response.js';
 import { isSafe, outcomeFields } from '../request/repeatability.js';
 
-/** What an error says about the body of a success. */
-interface Explained {
+const MAX_ERROR_BYTES = 65_536;
+
+/** What the error says if a successful response has a body that cannot be used. */
+interface UnusableBody {
   what: string;
   hint: string;
   options?: readonly string[];
 }
 
-/** An answer to a call: what its caller gets of it, and what an error about it needs. */
-export class Answer {
+/** The response to a call: reads the body for the caller, and makes the fields of errors about the response. */
+export class CallResponse {
   constructor(
-    readonly response: ExchangeResponse,
+    readonly received: ExchangeResponse,
     readonly call: Call,
     readonly client: ErrorClient,
   ) {}
 
-  /** The beginning of a message about it: `GET /banks/v1: HTTP 503`. */
+  /** The beginning of a message about this response: `GET /banks/v1: HTTP 503`. */
   get name(): string {
-    return `${this.call.name}: HTTP ${this.response.status}`;
+    return `${this.call.name}: HTTP ${this.received.status}`;
   }
 
-  /** The service's own id of the call. */
+  /** The correlation id that the service sent. */
   get correlationId(): string | undefined {
-    const { headers } = this.response;
+    const { headers } = this.received;
     const answered = headers[this.client.options.http.correlationIdHeader] ?? headers['x-request-id'];
     return answered === undefined ? undefined : cleanText(String(answered), this.secrets, 128);
   }
 
-  /** Secrets that it might echo: also the app token, even if the call was sent without it. */
+  /** Secrets that the response might echo. The app token is among them even if the call was sent without it. */
   get secrets(): readonly string[] {
     const secrets = this.call.getSecrets();
     const appToken = this.client.options.appToken?.reveal();
     return appToken === undefined || secrets.includes(appToken) ? secrets : [...secrets, appToken];
   }
 
-  /** The fields that all errors about it have. */
-  get facts() {
-    const { response, call } = this;
+  /** The fields that all errors about this response have. */
+  get errorFields() {
+    const { received: response, call } = this;
     return {
       status: response.status,
       method: call.method,
       path: call.url.pathname,
       route: call.route,
-      correlationId: this.correlationId ?? sentId(call),
+      correlationId: this.correlationId ?? sentCorrelationId(call),
       retryAfter: parseRetryAfter(response.headers, Date.now()),
       ...outcomeFields(call, { response }),
     };
   }
 
-  /** For `response` of an error. The app token is no secret there: it is the application's id, which an answer may name. */
-  kept(json: unknown): () => ApiErrorResponse {
+  /**
+   * Makes the property `response` of an error. The app token is not a secret there: it is the application's id, which the
+   * service may name.
+   */
+  toErrorResponse(json: unknown): () => ApiErrorResponse {
     const { appToken, appTokenHeader } = this.client.options;
     const bearers = this.call.getSecrets().filter((secret) => secret !== appToken?.reveal());
-    return errorResponse(this.response, json, bearers, appTokenHeader);
+    return errorResponse(this.received, json, bearers, appTokenHeader);
   }
 
   /**
-   * What a caller gets of an answer that counts as a success. Throws ServiceApiError `invalid_response`.
-   * @param type axios's: `arraybuffer` is its name of a Buffer
+   * Reads the body of a response that counts as a success. Throws ServiceApiError `invalid_response`.
+   * @param type the responseType of axios, in which `arraybuffer` means a Buffer
    */
-  read(type: string | undefined): unknown {
-    const { status, body } = this.response;
+  readBody(type: string | undefined): unknown {
+    const { status, body } = this.received;
     if (type === 'arraybuffer') return body;
-    // A copy: a small Buffer shares its memory with others, which `bytes.buffer` would show.
+    // A copy, because Node's small Buffers share one piece of memory, and `bytes.buffer` would show the data of others.
     if (type === 'bytes') return new Uint8Array(body);
     if (type === 'text') return this.#text();
     if (isSuccess(status)) return this.#json();
@@ -78,21 +82,24 @@ export class Answer {
     return parseJson(text) ?? text;
   }
 
-  /** The error for the body of a success that `parse` refused, which it keeps. */
-  refused(body: unknown, where: string): ServiceApiError {
+  /** Makes the error for a body that `parse` refused. The error keeps the body. */
+  toParseError(body: unknown, where: string): ServiceApiError {
     const data = body instanceof Uint8Array ? undefined : body;
     return new ServiceApiError({
-      ...this.facts,
-      response: this.kept(data),
+      ...this.errorFields,
+      response: this.toErrorResponse(data),
       code: 'invalid_response',
       retryable: false,
       message: `${this.name}, but parse refused the ${body === undefined ? 'missing ' : ''}body${where}.${this.#carriedOut}`,
     });
   }
 
-  /** In the charset of the content type, without a byte order mark, which would be a part of a CSV's first name. */
+  /**
+   * Decodes the body in the charset of the content type. Removes a byte order mark, which would otherwise become a part of the
+   * first column's name in a CSV.
+   */
   #text(): string {
-    const { body, headers } = this.response;
+    const { body, headers } = this.received;
     const [, charset = 'utf-8'] = /;\s*charset="?([^\s;"]+)/i.exec(headers['content-type'] ?? '') ?? [];
     try {
       return new TextDecoder(charset).decode(body);
@@ -105,29 +112,29 @@ export class Answer {
   }
 
   /**
-   * Undefined for 204, 205 and HEAD, and if a method that changes something is answered without a body (the service does
-   * not document one).
+   * Parses the body. Returns undefined for 204, 205 and HEAD. The service does not document a body for methods that change
+   * something, so an empty one is undefined there too.
    */
   #json(): unknown {
-    const { status, body, untilClose } = this.response;
+    const { status, body, untilClose } = this.received;
     if (status === 204 || status === 205 || this.call.method === 'HEAD') return undefined;
     const text = body.toString('utf8');
     const json = parseJson(text);
-    // A number that ends with its connection may be the beginning of a longer one: Node does not tell whether the server
-    // announced the end (close_notify; RFC 9112, 9.8).
+    // If the body ends only because the connection was closed, a number may be the beginning of a longer number. Node does not
+    // show whether the server announced the end of the connection (close_notify; RFC 9112, section 9.8).
     if (json !== undefined && !(untilClose && typeof json === 'number')) return json;
     const isEmpty = text.trim() === '';
     if (isEmpty && !isSafe({ method: this.call.method })) return undefined;
     const { describeOption, addresses } = this.client.options;
     const { baseOption } = addresses;
     const address = `${describeOption(baseOption)}, with its path if it has one.`;
-    throw this.#invalid({ ...explainBody(this.response, isEmpty, address), options: [baseOption] });
+    throw this.#invalid({ ...explainBody(this.received, isEmpty, address), options: [baseOption] });
   }
 
-  #invalid({ what, hint, options = [] }: Explained): ServiceApiError {
+  #invalid({ what, hint, options = [] }: UnusableBody): ServiceApiError {
     return new ServiceApiError({
-      ...this.facts,
-      response: this.kept(undefined),
+      ...this.errorFields,
+      response: this.toErrorResponse(undefined),
       code: 'invalid_response',
       message: `${this.name}, with ${what}.${this.#carriedOut}`,
       hint,
@@ -136,12 +143,12 @@ export class Answer {
   }
 
   get #carriedOut(): string {
-    const wasDone = !isSafe(this.call) && isSuccess(this.response.status);
+    const wasDone = !isSafe(this.call) && isSuccess(this.received.status);
     return wasDone ? ' By its status the call was carried out.' : '';
   }
 }
 
-function explainBody(response: ExchangeResponse, isEmpty: boolean, address: string): Explained {
+function explainBody(response: ExchangeResponse, isEmpty: boolean, address: string): UnusableBody {
   const hint = `Check ${address}`;
   if (isPage(response)) {
     const others =
@@ -151,4 +158,37 @@ function explainBody(response: ExchangeResponse, isEmpty: boolean, address: stri
   if (isEmpty) return { what: 'an empty body', hint };
   const reading = "If it is not meant to be JSON, set responseType 'text' or 'bytes' in ServiceHttpService.";
   return { what: 'a body that is not JSON', hint: `${reading} If it is, check ${address}` };
+}
+
+/**
+ * Makes the property `response` of an error, without credentials. Searching a long body for them takes long, so the returned
+ * function does it when the property is first read.
+ * @param json the parsed body; undefined if it is not JSON
+ */
+export function errorResponse(
+  { status, headers, body }: ExchangeResponse,
+  json: unknown,
+  secrets: readonly string[],
+  appTokenHeader: string,
+): () => ApiErrorResponse {
+  const hidden = ['set-cookie', 'authorization', appTokenHeader.toLowerCase()];
+  const make = (): ApiErrorResponse => {
+    const texts = Object.entries(headers).map(([name, value = '']) => [name, String(value)]);
+    const shown = texts.filter(
+      (header) => !hidden.includes(header[0]) && !header.some((text) => containsSecret(text, secrets)),
+    );
+    const data = body.length <= MAX_ERROR_BYTES && isClean(json, secrets) ? json : undefined;
+    return { status, headers: Object.fromEntries(shown) as Record<string, string>, data };
+  };
+  let made: ApiErrorResponse | undefined;
+  return () => (made ??= make());
+}
+
+function isClean(json: unknown, secrets: readonly string[]): boolean {
+  try {
+    return !containsSecret(JSON.stringify(json) ?? '', secrets);
+  } catch {
+    // The body is nested too deep for JSON.stringify().
+    return false;
+  }
 }

@@ -19,41 +19,45 @@ import { type ErrorClient } from '../request/client-context.js';
 import { isDuplicate } from '../request/repeatability.js';
 
 /**
- * The meaning of an answer. Options in braces are named; `{credentials}` and `{certificate}` say what to check of ours,
- * `{passOn}` how the host's callers hear of the case.
+ * What a response means, and what to check. In the hint, braces are replaced: an option in braces by its name and variable,
+ * `{credentials}` and `{certificate}` by what to check of ours, `{passOn}` by how the host application's callers can get the
+ * case.
  */
-interface Row {
-  if: (answer: ExchangeResponse, pathname: string) => boolean;
-  /** The app token and a bearer were sent. */
-  both?: true;
-  /** What answers is a sidecar on this machine, or the service behind it. */
+interface ResponseMeaning {
+  matches: (response: ExchangeResponse, pathname: string) => boolean;
+  /** Only if both the app token and a bearer were sent. */
+  bothSent?: true;
+  /** Only if calls go through a sidecar on this machine. */
   sidecar?: true;
   /** Follows the status in the message. */
   what?: string;
   hint: string;
 }
 
-/** Whether the service, or a proxy before it, refused our credentials or certificate: no input of a caller changes that. */
+/** Whether the service, or a proxy in front of it, refused our credentials or certificate. No other input of a caller would help. */
 export function isCredentialFault(response: ExchangeResponse): boolean {
   return response.status === 401 || response.status === 403 || certificateVerdict(response) === 'refused';
 }
 
 /**
- * Explains an answer that is neither a success nor a redirect. The message follows its status.
- * @param name the service's own of the case
+ * Explains a response that is neither a success nor a redirect. The message follows the status.
+ * @param name the service's own name of the case, such as `CUSTOMER_ALREADY_EXISTS`
  */
-export function explainAnswer(
+export function explainResponse(
   response: ExchangeResponse,
   call: Call,
   { options, identity }: ErrorClient,
   name?: string,
 ): Explanation {
   const { authentication, addresses, describeOption } = options;
-  const both = authentication === 'oauth' && Object.keys(call.getCredentials()).length > 1;
-  // `http:` is for loopback alone: what listens there does TLS.
+  const bothSent = authentication === 'oauth' && Object.keys(call.getCredentials()).length > 1;
+  // `http:` is allowed on loopback only, where a sidecar does the TLS.
   const isSidecar = addresses.baseUrl.startsWith('http:');
-  const row = ROWS.find(
-    (each) => (!each.both || both) && (!each.sidecar || isSidecar) && each.if(response, call.url.pathname),
+  const meaning = MEANINGS.find(
+    (each) =>
+      (!each.bothSent || bothSent) &&
+      (!each.sidecar || isSidecar) &&
+      each.matches(response, call.url.pathname),
   );
   const { certificate, keyType, lastIssuer } = identity;
   const inUse = certificate ? `in use is ${describeCertificate(certificate)}` : 'none is set';
@@ -66,9 +70,9 @@ export function explainAnswer(
       {},
       address,
     );
-  // What 403 is called says no more than 403.
+  // The name FORBIDDEN says no more than the status 403.
   const isCase = name !== undefined && name !== 'FORBIDDEN';
-  const hint = row?.hint
+  const hint = meaning?.hint
     .replace(
       '{passOn}',
       isCase ? `If ${name} is for your callers, name it in passOn of ServiceExceptionFilter. ` : '',
@@ -76,7 +80,7 @@ export function explainAnswer(
     .replace('{credentials}', authentication === 'oauth' ? OAUTH : appToken)
     .replace('{certificate}', isSidecar ? OF_SIDECAR : CERTIFICATE);
   const issuer = lastIssuer && certificateVerdict(response) === 'refused' ? ` ${ofIssuer(lastIssuer)}` : '';
-  return fillExplanation(row?.what ?? '', { hint: hint && hint + issuer }, { inUse }, address);
+  return fillExplanation(meaning?.what ?? '', { hint: hint && hint + issuer }, { inUse }, address);
 }
 
 const CERTIFICATE =
@@ -88,74 +92,74 @@ const APP_TOKEN =
 const OAUTH =
   'Check that OAuth is enabled for the application, and that the addresses of the API, in {address}, and of the token endpoint are of the same environment.';
 
-/** What nock 15 answers if no interceptor fits. Its text quotes the request with its credentials. */
+/** Whether nock 15 has no interceptor for the request. Its text quotes the request with its credentials, so it must not be shown. */
 export function isOfNock({ status, body }: ExchangeResponse): boolean {
   return status === 501 && body.includes('"ERR_NOCK_NO_MATCH"');
 }
 
-/** The first that fits counts. */
-const ROWS: readonly Row[] = [
+/** The first one that matches is used. */
+const MEANINGS: readonly ResponseMeaning[] = [
   {
-    if: isOfNock,
+    matches: isOfNock,
     what: ': nock has no interceptor for this request',
     hint: 'Add one to the test, for the address that is connected to: {address}, or a proxy of {http.proxy}.',
   },
   {
-    if: (answer) => certificateVerdict(answer) === 'refused',
+    matches: (response) => certificateVerdict(response) === 'refused',
     what: ': a proxy before the service misses or rejects the client certificate',
     hint: 'The proxy looks at the client certificate: {certificate}',
   },
   {
-    if: asksTooLate,
+    matches: asksTooLate,
     what: `: the server ${ASKS_TOO_LATE}`,
     hint: ASK_EARLIER,
   },
   {
-    if: (answer) => certificateVerdict(answer) === 'perhaps',
+    matches: (response) => certificateVerdict(response) === 'perhaps',
     what: ', with a page, not of the service itself: a proxy or firewall before it refused the call',
     hint: 'Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. If a proxy looks at client certificates: {certificate}',
   },
   {
-    if: ({ status }) => status === 401,
+    matches: ({ status }) => status === 401,
     what: ': the service refused the credentials',
     hint: '{credentials}',
   },
   {
-    // Nothing tells a wrong app token from a forbidden call.
-    if: ({ status }) => status === 403,
+    // A 403 does not show whether the app token is wrong or the call is not allowed.
+    matches: ({ status }) => status === 403,
     what: ': the service does not allow this call',
     hint: '{passOn}{credentials} If that is right, check in the developer portal what the application may do.',
   },
   {
-    if: isOfSidecar,
+    matches: isOfSidecar,
     sidecar: true,
     what: `: ${SIDECAR_FAILED}`,
     hint: OF_SIDECAR_CERTIFICATE,
   },
   {
-    if: isPage,
+    matches: isPage,
     what: ", with a page (HTML), not JSON: a proxy, firewall or website answers in the service's place",
     hint: 'Check {address}, with its path if it has one. If it is right, ask who runs the network or the service.',
   },
   {
-    // The API's collections exist even if they are empty.
-    if: ({ status }, pathname) => status === 404 && collectionAtEnd(pathname) !== undefined,
+    // The collections of the API exist even if they are empty, so a 404 means that the address is wrong.
+    matches: ({ status }, pathname) => status === 404 && collectionAtEnd(pathname) !== undefined,
     what: ': there is no such path at this address',
     hint: 'Check the path in {address}: that of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.',
   },
   {
-    if: isDuplicate,
+    matches: isDuplicate,
     what: ': the same call is under way',
     hint: '{passOn}Look for its outcome before you send it again.',
   },
   {
-    if: ({ status }) => status === 429 || status >= 500,
+    matches: ({ status }) => status === 429 || status >= 500,
     what: ': the service is busy or out of order',
     hint: "Nothing here to correct. If it stays so, tell the service's operator.",
   },
   {
-    if: ({ status }) => status === 400,
-    both: true,
+    matches: ({ status }) => status === 400,
+    bothSent: true,
     hint: 'The app token was sent beside the bearer, which the service refuses on most paths: leave {sendAppTokenWithBearer} out. If not that, something in the call itself is wrong.',
   },
 ];

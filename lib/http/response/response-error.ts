@@ -8,37 +8,37 @@ import {
 } from '../../errors/index.js';
 import { parseJson } from '../../exchange/decode.js';
 import { type ExchangeResponse } from '../../exchange/exchange.types.js';
-import { type Answer } from './call-response.js';
-import { sentId, type Call } from '../request/call.js';
-import { explainAnswer, isCredentialFault, isOfNock } from './explain-response.js';
+import { type CallResponse } from './call-response.js';
+import { sentCorrelationId, type Call } from '../request/call.js';
+import { explainResponse, isCredentialFault, isOfNock } from './explain-response.js';
 
 const MAX_MESSAGE = 500;
 const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
 
-/** The error for an answer that is no success. The HTTP status decides, not that of the body. */
-export function answerError(answer: Answer): ServiceApiError | ServiceConnectionError {
-  const { response, call, client } = answer;
-  if (REDIRECTS.has(response.status)) return redirectError(answer);
+/** Makes the error for a response that is not a success. The HTTP status decides, not a status in the body. */
+export function responseError(callResponse: CallResponse): ServiceApiError | ServiceConnectionError {
+  const { received: response, call, client } = callResponse;
+  if (REDIRECTS.has(response.status)) return redirectError(callResponse);
   const json = parseJson(response.body.toString('utf8'));
-  const body = isOfNock(response) ? undefined : readErrorBody(json, answer.secrets);
+  const body = isOfNock(response) ? undefined : readErrorBody(json, callResponse.secrets);
   const name = serviceErrorCode(body);
-  const { message: what, hint, options } = explainAnswer(response, call, client, name);
+  const { message: what, hint, options } = explainResponse(response, call, client, name);
   const said = body?.message;
-  const meaning = said && what ? `${sentence(what)} ` : '';
+  const meaning = said && what ? `${toSentence(what)} ` : '';
   return new ServiceApiError({
-    ...answer.facts,
+    ...callResponse.errorFields,
     body,
-    response: answer.kept(json),
-    secrets: () => answer.secrets,
+    response: callResponse.toErrorResponse(json),
+    secrets: () => callResponse.secrets,
     credentialFault: isCredentialFault(response),
-    message: `${answer.name}${name ? ` ${name}` : ''}${said ? `: ${said}` : `${what}.`}`,
+    message: `${callResponse.name}${name ? ` ${name}` : ''}${said ? `: ${said}` : `${what}.`}`,
     hint: hint && meaning + hint,
     options,
   });
 }
 
-/** The meaning of an answer, for a hint, where the message has the service's own text in place of it. */
-function sentence(what: string): string {
+/** Turns the meaning of a response into a sentence, which the hint shows if the message has the service's own text in its place. */
+function toSentence(what: string): string {
   const words = what.replace(/^\W+/, '');
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }
@@ -46,7 +46,7 @@ function sentence(what: string): string {
 function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {
   if (typeof json !== 'object' || json === null) return undefined;
   const { status, message, detail, title } = json as Record<string, unknown>;
-  const said = [message, detail, title].map(textOf).find((text) => text.trim() !== '');
+  const said = [message, detail, title].map(joinTexts).find((text) => text.trim() !== '');
   const body: ApiErrorBody = {};
   if (typeof status === 'string') body.status = cleanText(status, secrets, MAX_MESSAGE);
   if (typeof status === 'number') body.status = status;
@@ -54,23 +54,23 @@ function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody 
   return body.status === undefined && body.message === undefined ? undefined : body;
 }
 
-/** A text, or the texts of a list. */
-function textOf(value: unknown): string {
+/** Returns a string as it is, and joins the strings of a list. */
+function joinTexts(value: unknown): string {
   return [value]
     .flat()
     .filter((each) => typeof each === 'string')
     .join('; ');
 }
 
-function redirectError(answer: Answer): ServiceConnectionError {
-  const { response, call, client } = answer;
+function redirectError(callResponse: CallResponse): ServiceConnectionError {
+  const { received: response, call, client } = callResponse;
   const { describeOption, addresses } = client.options;
   const { baseOption } = addresses;
   const target = redirectTarget(response.headers, call.url);
-  const origin = target && cleanText(target.origin, answer.secrets, MAX_MESSAGE);
+  const origin = target && cleanText(target.origin, callResponse.secrets, MAX_MESSAGE);
   return new ServiceConnectionError({
     kind: 'redirect',
-    message: `${answer.name}, a redirect${origin ? ` to ${origin}` : ''}. Redirects are never followed.`,
+    message: `${callResponse.name}, a redirect${origin ? ` to ${origin}` : ''}. Redirects are never followed.`,
     ...(target?.isOnlySlash
       ? {
           hint: `It only adds or removes a slash at the end: change ${describeOption('http.trailingSlash')}.`,
@@ -80,15 +80,15 @@ function redirectError(answer: Answer): ServiceConnectionError {
           hint: `Put the address where the API is into ${describeOption(baseOption)}.`,
           options: [baseOption],
         }),
-    // Its outcome too. A redirect proves nothing: 303 often follows a request that succeeded (RFC 9110, 15.4.4).
-    ...answer.facts,
+    // With outcomeUnknown: a redirect does not prove that nothing was done. 303 often follows a success (RFC 9110, 15.4.4).
+    ...callResponse.errorFields,
     reason: String(response.status),
-    correlationId: sentId(call),
+    correlationId: sentCorrelationId(call),
     location: origin,
   });
 }
 
-/** Where a redirect leads, and whether only a slash at the end differs; undefined without a usable Location. */
+/** Finds where a redirect leads, and whether only a slash at the end differs. Undefined without a usable Location header. */
 function redirectTarget(
   { location }: ExchangeResponse['headers'],
   { href, origin, pathname }: Call['url'],

@@ -15,8 +15,8 @@ import {
 } from '../../errors/index.js';
 import { isJsonObject } from '../../exchange/decode.js';
 import { ExchangeFault } from '../../exchange/exchange.types.js';
-import { Answer } from '../../http/response/call-response.js';
-import { answerError } from '../../http/response/response-error.js';
+import { CallResponse } from '../../http/response/call-response.js';
+import { responseError } from '../../http/response/response-error.js';
 import { Call } from '../../http/request/call.js';
 import { type ErrorClient } from '../../http/request/client-context.js';
 import { faultToError } from '../../http/attempts/fault-to-error.js';
@@ -187,10 +187,10 @@ function makeError(answer: GivenAnswer, { method, path, idempotencyKey }: Failin
 /** Lets the client's own code make the error. */
 function readErrorFrom(answer: GivenAnswer, call: Call): Error {
   if (answer instanceof ExchangeFault) return faultToError(answer, call, CLIENT);
-  const answered = new Answer(toResponse(answer), call, CLIENT);
-  if (answered.response.status !== 200) return answerError(answered);
+  const answered = new CallResponse(toResponse(answer), call, CLIENT);
+  if (answered.received.status !== 200) return responseError(answered);
   try {
-    answered.read(undefined);
+    answered.readBody(undefined);
   } catch (error) {
     return error as Error;
   }

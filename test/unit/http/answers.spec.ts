@@ -22,12 +22,12 @@ import {
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
 import { parseRetryAfter } from '../../../lib/exchange/retry-after.js';
-import { Answer } from '../../../lib/http/response/call-response.js';
-import { answerError } from '../../../lib/http/response/response-error.js';
+import { CallResponse } from '../../../lib/http/response/call-response.js';
+import { responseError } from '../../../lib/http/response/response-error.js';
 import { type AnswerParser } from '../../../lib/http/request/parse-option.js';
-import { describePlaces } from '../../../lib/http/request/answer-places.js';
+import { describePlaces } from '../../../lib/http/request/parse-option.js';
 import { Call } from '../../../lib/http/request/call.js';
-import { errorResponse } from '../../../lib/http/response/error-response.js';
+import { errorResponse } from '../../../lib/http/response/call-response.js';
 import { answerOf } from '../../../lib/exceptions/exception-answer.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { type Authority, createAuthority } from '../../helpers/certificates.js';
@@ -88,7 +88,7 @@ describe('a redirect', () => {
   const redirected = (path: string, location?: string) => {
     const url = new URL(`https://api.example${path}`);
     const response = { status: 301, headers: { location }, body: Buffer.alloc(0) };
-    return answerError(new Answer(response as never, new Call('GET', url, 1_000), clientOf()));
+    return responseError(new CallResponse(response as never, new Call('GET', url, 1_000), clientOf()));
   };
 
   it.each([

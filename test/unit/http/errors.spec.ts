@@ -18,7 +18,7 @@ import { Secret } from '../../../lib/config/secret.js';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/exchange.types.js';
 import { Call } from '../../../lib/http/request/call.js';
 import { answerOf, type ExceptionAnswer, toHttpException } from '../../../lib/exceptions/exception-answer.js';
-import { explainAnswer, isCredentialFault } from '../../../lib/http/response/explain-response.js';
+import { explainResponse, isCredentialFault } from '../../../lib/http/response/explain-response.js';
 import { faultToError } from '../../../lib/http/attempts/fault-to-error.js';
 import { ServiceExceptionFilter } from '../../../lib/exceptions/service-exception.filter.js';
 import { describeOption } from '../../helpers/describe-option.js';
@@ -48,7 +48,7 @@ describe('an answer that is no success', () => {
   const callOf = (path: string) => new Call('GET', new URL(`https://api.example${path}`), 1_000);
   const explained = (status: number, body: string, options: object = {}, path = '/a', identity = {}) => {
     const client = clientOf(options, { identity: { certificate, ...identity } });
-    return explainAnswer(answer(status, body), callOf(path), client);
+    return explainResponse(answer(status, body), callOf(path), client);
   };
 
   it.each([
@@ -157,7 +157,7 @@ describe('an answer that is no success', () => {
   it('403 and 429 of a case: name what the filter can pass on, a duplicate also what to do', () => {
     const hintOf = (status: number, name: string) => {
       const body = JSON.stringify({ status: name });
-      return explainAnswer(answer(status, body), callOf('/a'), clientOf(), name).hint;
+      return explainResponse(answer(status, body), callOf('/a'), clientOf(), name).hint;
     };
     const passOn = (name: string) =>
       `If ${name} is for your callers, name it in passOn of ServiceExceptionFilter. `;
@@ -177,8 +177,8 @@ describe('an answer that is no success', () => {
   it('400 with an app token beside the bearer: names the option that sends both', () => {
     const call = callOf('/a');
     const hintOf = (credentials: object) => {
-      call.authenticate({ Authorization: 'Bearer b', ...credentials });
-      return explainAnswer(answer(400, '{}'), call, clientOf({ authentication: 'oauth' })).hint;
+      call.setCredentials({ Authorization: 'Bearer b', ...credentials });
+      return explainResponse(answer(400, '{}'), call, clientOf({ authentication: 'oauth' })).hint;
     };
     expect(hintOf({ 'service-app-token': 'a' })).toMatch(/leave sendAppTokenWithBearer out/);
     expect(hintOf({})).toBeUndefined();

@@ -11,12 +11,12 @@ import {
   type Outcome,
 } from '../../../lib/exchange/exchange.types.js';
 import { Call } from '../../../lib/http/request/call.js';
+import { RetryBudget } from '../../../lib/http/attempts/retry-budget.js';
 import {
   isOutcomeUnknown,
-  isRetryableAnswer,
+  isRetryableResponse,
   isRetryableFault,
   outcomeFields,
-  RetryBudget,
 } from '../../../lib/http/request/repeatability.js';
 import { type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { nextTurn } from '../../../lib/time/clock.js';
@@ -131,7 +131,7 @@ describe('the policy', () => {
     ].map((reason): [string, Outcome, Row] => [`proxy: ${reason}`, ofProxy(reason), UNDONE]),
   ])('after %s', (_, outcome, { again, doubt, later }) => {
     const isAgain = (call: Call) =>
-      outcome.fault ? isRetryableFault(call, outcome.fault) : isRetryableAnswer(call, outcome.response);
+      outcome.fault ? isRetryableFault(call, outcome.fault) : isRetryableResponse(call, outcome.response);
     const namesOf = (fits: (call: Call) => boolean, earlier = false) =>
       Object.entries(CALLS)
         .filter(([, make]) => fits(Object.assign(make(), { outcomeUnknown: earlier })))
@@ -155,7 +155,7 @@ describe('the policy', () => {
   ])('takes %s for a call that changes nothing: %s', (method, isSafe) => {
     const call = new Call(method, new URL('https://api.example/a'), 1_000);
     const { response } = answered(503);
-    expect(isRetryableAnswer(call, response!)).toBe(isSafe);
+    expect(isRetryableResponse(call, response!)).toBe(isSafe);
     expect(isOutcomeUnknown(call, { response: response! })).toBe(!isSafe);
   });
 

@@ -9,7 +9,7 @@ import { type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
 import { type HttpSettings, type ResolvedOptions } from '../../../lib/config/resolved-options.js';
 import { CallsInFlight } from '../../../lib/exchange/calls-in-flight.js';
 import { type CallAuthenticator, type ClientContext } from '../../../lib/http/request/client-context.js';
-import { type RetryBudget } from '../../../lib/http/request/repeatability.js';
+import { type RetryBudget } from '../../../lib/http/attempts/retry-budget.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
 import { SILENT } from '../../../lib/exchange/io.js';
 import { exchangeDouble, type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';

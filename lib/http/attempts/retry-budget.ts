@@ -1,0 +1,23 @@
+const CAPACITY = 500;
+const RETRY_COST = 5;
+const TIMEOUT_COST = 10;
+
+/**
+ * Limits the retries of a whole client, so that a service in trouble does not get several times its normal load. The budget
+ * is a token bucket: each retry takes tokens, and each successful call gives back what its last retry took, or one token.
+ */
+export class RetryBudget {
+  #tokens = CAPACITY;
+
+  /** Takes the cost of a retry and returns it. Returns undefined, and takes nothing, if too few tokens are left. */
+  take(afterTimeout: boolean): number | undefined {
+    const cost = afterTimeout ? TIMEOUT_COST : RETRY_COST;
+    if (cost > this.#tokens) return undefined;
+    this.#tokens -= cost;
+    return cost;
+  }
+
+  giveBack(taken = 1): void {
+    this.#tokens = Math.min(CAPACITY, this.#tokens + taken);
+  }
+}
