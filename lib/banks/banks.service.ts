@@ -14,7 +14,7 @@ export class BanksService {
   /** @internal */
   constructor(http: ServiceHttpService) {
     this.#http = http;
-    this.#path = http.pathOf('banks');
+    this.#path = http.collectionPath('banks');
   }
 
   /**

@@ -24,7 +24,7 @@ export class CustomersService {
   /** @internal */
   constructor(http: ServiceHttpService) {
     this.#http = http;
-    this.#path = http.pathOf('customers');
+    this.#path = http.collectionPath('customers');
   }
 
   /**

@@ -5,7 +5,7 @@ import { ifText } from '../exchange/call-limits.js';
 import { SafeLogger } from '../telemetry/log.js';
 import {
   answerOf,
-  bodyOf,
+  toAnswerBody,
   toHttpException,
   type ExceptionAnswer,
   type ExceptionAnswerOptions,
@@ -19,47 +19,55 @@ interface HttpReply {
   header(name: string, value: string): unknown;
   send(body: unknown): unknown;
   end?(): unknown;
-  /** Fastify's own response of node:http. */
+  /** In Fastify: the response object of node:http. */
   raw?: { end(): unknown };
 }
 
-/** Express's request, or Fastify's with the one of node:http in `raw`. */
+/** The request of Express, or that of Fastify, which has the request of node:http in `raw`. */
 interface HttpRequest {
   httpVersionMajor?: number;
   raw?: { httpVersionMajor?: number };
 }
 
-/** A socket of socket.io, or a WebSocket, whose `emit` never leaves the process. */
+/** A socket of socket.io, or a WebSocket. The `emit` of a WebSocket is that of an EventEmitter and sends nothing. */
 interface GatewayClient {
   readyState?: number;
   send?(text: string): unknown;
   emit?(event: string, data: unknown): unknown;
 }
 
-/** What ArgumentsHost.getType() says of the applications whose callers are outsiders. */
-const KINDS = new Set(['http', 'rpc', 'ws', 'graphql']);
+/** The values of ArgumentsHost.getType() for which this filter makes the answer. */
+const HANDLED_KINDS = new Set(['http', 'rpc', 'ws', 'graphql']);
 const OPEN = 1;
 const DAY_S = 86_400;
 
 /**
- * Maps the module's errors to answers of the host: input that was refused before it was sent to 400, or, if the application's
- * own code is at fault, such as an option of the call, to 500; the service's 400, 404, 409 and 422 as they are, with its name
- * of the case as `serviceStatus`, and its 403 and 429 of the cases in `passOn`; other refused credentials and certificates
- * (401, 403, a proxy's page about the certificate) and 5xx to 502; other 429 to 503 with Retry-After; time-outs to 504; other
- * connection, token and certificate errors to 503. If a change may have been carried out (`outcomeUnknown`), 502 or 504 says
- * so, whatever the last answer was. Never more than a status, a message, a code, that name, and the `fields` that you name.
- * Answers from 500 on are logged, with what to check.
+ * Answers the host application's callers when a call of the service fails:
  *
- * Over HTTP on Express and Fastify. In a microservice and on a WebSocket gateway the same goes the way of Nest's own filters:
- * `{ status: 'error', message, code, statusCode, serviceStatus?, fields? }` as the error of the reply, or as the event `exception`. In
- * GraphQL an HttpException is thrown, whose `extensions` has all but the message. Other kinds of applications get the error
- * itself.
+ * - 400: the input was refused before anything was sent. If the host application's own code is at fault, such as an option of
+ *   the call, 500.
+ * - 400, 404, 409, 422 of the service: the same status and message, with the service's error code as `serviceStatus`. Also 403
+ *   and 429, if the code is in `passOn`.
+ * - 401, 403 and 5xx of the service, and a proxy's page about the client certificate: 502
+ * - 429: 503 with Retry-After
+ * - a time-out: 504
+ * - other connection, token and certificate errors: 503
+ * - a change that may have been executed (`outcomeUnknown`): 502, or 504 for a time-out, whatever the last response was. The
+ *   message says so.
+ *
+ * The answer never contains more than a status, a message, a code, the service's code, and the `fields` that you name. An
+ * answer from 500 on is logged, with what to check.
+ *
+ * Works over HTTP on Express and Fastify. In a microservice the reply is the error `{ status: 'error', message, code,
+ * statusCode, serviceStatus?, fields? }`, and a WebSocket gateway emits the same as the event `exception`, as Nest's own filters
+ * do. In GraphQL the filter throws an HttpException, whose `extensions` has everything but the message. In other kinds of
+ * applications the error itself is thrown.
  */
 export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
   readonly #logger = new SafeLogger(ServiceExceptionFilter.name);
   readonly #options: ExceptionAnswerOptions;
 
-  // With a default, as Nest warns of parameters that it counts (Function.length) and finds no metadata for.
+  // The parameter has a default, because Nest warns of parameters that Function.length counts and that have no metadata.
   constructor(options: ExceptionAnswerOptions = {}) {
     const { invalidRequestStatus: status = 400 } = options;
     if (!Number.isInteger(status) || status < 400 || status > 499) {
@@ -68,21 +76,21 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
     this.#options = options;
   }
 
-  /** Nest's: the answer of a microservice is the Observable that this returns. */
+  /** Nest calls this. In a microservice, the returned Observable is the reply. */
   catch(error: ServiceError, host: ArgumentsHost): Observable<never> | void {
     const kind = host.getType<string>();
-    if (!KINDS.has(kind)) throw error;
+    if (!HANDLED_KINDS.has(kind)) throw error;
     const answer = answerOf(error, this.#options);
     const { status, code } = answer;
-    const body = bodyOf(answer);
-    if (status >= 500 && !isOrderlyEnd(answer)) {
+    const body = toAnswerBody(answer);
+    if (status >= 500 && !isShutdown(answer)) {
       const { correlationId } = error as Partial<ServiceApiError>;
       const fields = { code, status, correlationId };
       this.#logger.errorWith(`${status}: ${describeError(error)}`, fields);
     }
     if (kind === 'http') return replyHttp(answer, body, host);
     if (kind === 'graphql') {
-      // Graphql makes its error of the message and of `extensions`.
+      // GraphQL makes its error from the message and `extensions`.
       const { message: _, ...extensions } = body;
       throw Object.assign(toHttpException(error, this.#options), { extensions });
     }
@@ -96,12 +104,12 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
   }
 }
 
-// Not a decorator: TypeScript would then declare the constructor's parameter to Nest, which injects undefined into an optional
-// one, but a mock of any kind in a test with useMocker().
+// Not as a decorator: TypeScript would then emit metadata of the constructor's parameter, and Nest would inject it. In a test with
+// useMocker(), that would be a mock.
 Catch(ServiceError)(ServiceExceptionFilter);
 
-/** Cut at shutdown: said once for all of them, by the module. */
-function isOrderlyEnd({ code, status }: ExceptionAnswer): boolean {
+/** Whether the shutdown ended the call. The module logs that once for all calls, so the filter does not log it again. */
+function isShutdown({ code, status }: ExceptionAnswer): boolean {
   return code === 'connection_closed' && status === 503;
 }
 
@@ -110,14 +118,14 @@ function replyHttp({ status, code, retryAfter }: ExceptionAnswer, body: object, 
   const reply = http.getResponse<HttpReply>();
   if (reply.headersSent || reply.sent) return void (reply.raw ?? reply).end?.();
   if (retryAfter !== undefined) reply.header('Retry-After', String(Math.min(Math.ceil(retryAfter), DAY_S)));
-  // An idle connection would hold up a server that is closing (Node waits for its keepAliveTimeout).
+  // A server that is closing would wait for this connection to time out while it is idle (keepAliveTimeout of node:http).
   if (code === 'connection_closed' && isHttp1(http.getRequest<HttpRequest>())) {
     reply.header('Connection', 'close');
   }
   reply.status(status).send(body);
 }
 
-/** HTTP/2 knows no Connection header (RFC 9113, 8.2.2). */
+/** HTTP/2 has no Connection header (RFC 9113, section 8.2.2). */
 function isHttp1({ raw, httpVersionMajor = raw?.httpVersionMajor }: HttpRequest): boolean {
   return httpVersionMajor === 1;
 }

@@ -3,11 +3,11 @@ import { allowListeners } from './call-limits.js';
 import { CallCancelled } from './exchange.types.js';
 import { setImmediate } from '../time/clock.js';
 
-/** Counts the calls in flight: a shutdown waits for them, and ends those that take too long. */
+/** Counts the calls in flight, so that a shutdown can wait for them, and end those that take too long. */
 export class CallsInFlight {
   /** Called once, before the first call. */
   onFirst?: () => void;
-  readonly #end = new AbortController();
+  readonly #shutdown = new AbortController();
   #running = 0;
   #isRefusing = false;
   #onIdle?: () => void;
@@ -16,31 +16,31 @@ export class CallsInFlight {
     allowListeners(this.closed);
   }
 
-  /** Aborted when the shutdown's time is over. The calls in flight then reject with its reason. */
+  /** Aborts when the grace period of the shutdown is over. The calls in flight then reject with the reason of this signal. */
   get closed(): AbortSignal {
-    return this.#end.signal;
+    return this.#shutdown.signal;
   }
 
-  /** Throws if no new calls are accepted any more. */
+  /** Throws if the shutdown has begun, so that no new calls are accepted. */
   admit(): void {
     if (this.#isRefusing) throw ServiceConnectionError.closed();
   }
 
-  /** Counts work until it ends. Throws as {@link enter}. */
+  /** Runs `work` and counts it as a call until it settles. Throws as {@link enter}. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     this.enter();
     try {
       return await work();
     } catch (error) {
-      throw this.ending(error);
+      throw this.toCallerError(error);
     } finally {
       this.leave();
     }
   }
 
-  /** Counts a call until {@link leave}. Throws once the shutdown's time is over. */
+  /** Counts a call until {@link leave}. Throws if the grace period of the shutdown is over. */
   enter(): void {
-    // Not the signal's reason: each caller gets its own error.
+    // An error of its own for each caller, not the shared reason of the signal.
     if (this.closed.aborted) throw ServiceConnectionError.closed();
     this.onFirst?.();
     this.onFirst = undefined;
@@ -49,19 +49,19 @@ export class CallsInFlight {
 
   leave(): void {
     this.#running -= 1;
-    this.#tellIfIdle();
+    this.#notifyIfIdle();
   }
 
-  /** The error that a call rejects with if it failed with this one. */
-  ending(error: unknown): unknown {
+  /** Turns the error of a call into the one that its caller gets. */
+  toCallerError(error: unknown): unknown {
     if (error instanceof CallCancelled) {
       return new ServiceConnectionError({ kind: 'closed', message: 'The call was cancelled.' });
     }
-    // Shared by all calls that a shutdown ends: axios and hosts may add frames or fields to each.
+    // All calls that the shutdown ends share this reason. Axios and host applications may add stack frames or fields to an error.
     return error === this.closed.reason ? copyError(error as Error) : error;
   }
 
-  /** Accepts no new calls. Resolves when no call is in flight, or at {@link close}. */
+  /** Stops accepting new calls. Resolves when no call is in flight, or when {@link close} is called. */
   async drain(): Promise<void> {
     this.#isRefusing = true;
     if (this.#running === 0 || this.closed.aborted) return;
@@ -69,21 +69,21 @@ export class CallsInFlight {
   }
 
   /**
-   * Ends the calls that wait for a token or a retry: they reject with the reason of {@link closed}. Those on a connection
-   * end when the caller of this method closes it.
+   * Ends the calls that wait for a token or for a retry: they reject with the reason of {@link closed}. A call that uses a
+   * connection ends when the caller of this method closes that connection.
    * @returns how many were in flight
    */
   close(): number {
     this.#isRefusing = true;
     if (this.closed.aborted) return 0;
     const count = this.#running;
-    this.#end.abort(ServiceConnectionError.closed());
+    this.#shutdown.abort(ServiceConnectionError.closed());
     setImmediate(() => this.#onIdle?.());
     return count;
   }
 
-  /** Not at once: a call that has just got its token is about to be sent, and a rejected caller has yet to hear of it. */
-  #tellIfIdle(): void {
+  /** Waits a turn of the event loop: a call that has just got its token is about to be sent, and rejected callers run first. */
+  #notifyIfIdle(): void {
     if (this.#onIdle) setImmediate(() => this.#running === 0 && this.#onIdle?.());
   }
 }

@@ -112,7 +112,7 @@ export class InterceptedCall {
   }
 
   readonly #onAbort = (): void =>
-    this.#rejectEarly(this.#client.calls.ending(this.#outerCall.signal?.reason));
+    this.#rejectEarly(this.#client.calls.toCallerError(this.#outerCall.signal?.reason));
 
   readonly #onLimit = (): void => {
     // The timer fired early, because an interceptor has set a longer `timeout`.

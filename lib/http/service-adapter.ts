@@ -38,7 +38,7 @@ export function serviceAdapter(
         throw error;
       }
     } catch (error) {
-      call.failure = calls.ending(error);
+      call.failure = calls.toCallerError(error);
       throw call.hideFromAxios(call.failure);
     } finally {
       call.release();

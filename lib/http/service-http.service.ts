@@ -3,32 +3,36 @@ import { Injectable } from '@nestjs/common';
 import { RESOURCES, type ResourceName } from '../config/resources.js';
 import { type HttpSettings } from '../config/resolved-options.js';
 import { type AxiosInstance, type AxiosRequestConfig } from 'axios';
-import { checkParser, parseAnswer } from './request/parse-option.js';
+import { checkParser, runParser } from './request/parse-option.js';
 import { type HttpCallOptions, type HttpRequestOptions, type ParseOption } from './request/call-options.js';
 import { type ServiceResponse } from './service-adapter.js';
 
 /** Options of {@link ServiceHttpService.request} with the path among them. */
 export type HttpRequestConfig<T = unknown> = HttpRequestOptions & ParseOption<T> & { url: string };
 
-/** A success, with its status, headers and ids. */
+/** A successful response, with its status, headers and ids. */
 export interface HttpResponse<T = unknown> {
   /** The JSON body, text or bytes (`responseType`), or what `parse` returned. */
   readonly data: T;
   /** The HTTP status. */
   readonly status: number;
-  /** The names are in lower case. Several headers of one name are joined by a comma; without set-cookie. */
+  /** Header names are in lower case. Several headers of one name are joined by a comma. `set-cookie` is left out. */
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** The answer's correlation id, for questions to the service's support; else the one that was sent. */
+  /** The correlation id of the response, for questions to the service's support. If it has none: the one that was sent. */
   readonly correlationId?: string;
   /** The correlation id that was sent with the call, if any (`http.requestId`). */
   readonly requestId?: string;
 }
 
 /**
- * The authenticated client for every path of the service. Each method takes a path below the base address, or an
- * absolute URL within the service's own origins, and resolves with the JSON body; with `undefined` for 204, and if a POST,
- * PUT, PATCH or DELETE is answered 2xx without a body. With `parse`, it resolves with what that returns; with
- * `responseType`, with text or bytes. Streams are refused.
+ * The authenticated client for every path of the service. Each method takes a path below the base address, or an absolute URL
+ * within the service's own origins. Each method resolves with
+ * - the JSON body by default,
+ * - what `parse` returns, if it is set,
+ * - text or bytes, if `responseType` is set,
+ * - `undefined` for a 204, and for a POST, PUT, PATCH or DELETE whose successful response has no body.
+ *
+ * Streams are refused, as bodies and as responses.
  *
  * Rejects with ServiceApiError (docs/service.md#errors), ServiceConnectionError, ServiceTokenError,
  * ServiceCertificateError, ServiceRequestError (nothing was sent), or the reason of the caller's own abort.
@@ -46,29 +50,29 @@ export class ServiceHttpService {
   }
 
   /**
-   * The path of a resource's collection, spelt as `http.trailingSlash` says: `/banks/v1`, or `/banks/v1/`.
+   * The path of a resource's collection: `/banks/v1`, or `/banks/v1/` if `http.trailingSlash` says so.
    * @internal
    */
-  pathOf(name: ResourceName): string {
+  collectionPath(name: ResourceName): string {
     const path = RESOURCES[name];
     const slash = this.#trailingSlash;
     return slash === true || (slash !== false && slash.includes(name)) ? `${path}/` : path;
   }
 
   /**
-   * An HttpService of @nestjs/axios over the same axios instance, for Observables: the same guards, the same errors.
-   * Unsubscribing ends the call.
+   * An HttpService of @nestjs/axios for Observables. It uses the same axios instance, so calls are authenticated and checked in
+   * the same way and give the same errors. Unsubscribing ends the call.
    */
   get httpService(): HttpService {
     return (this.#http ??= new HttpService(this.#axios));
   }
 
-  /** The axios instance behind it, for a host's own interceptors: the same guards, the same errors. */
+  /** The axios instance behind this service, for interceptors of your own. Its calls are checked in the same way. */
   get axiosRef(): AxiosInstance {
     return this.#axios;
   }
 
-  /** A call with the method and body of `options`, to a path or to `options.url`. */
+  /** Sends a call with the method and body of `options`, to `path` or to `options.url`. */
   request<T = unknown>(path: string, options?: HttpRequestOptions & ParseOption<T>): Promise<T>;
   request<T = unknown>(options: HttpRequestConfig<T>): Promise<T>;
   async request<T>(
@@ -79,8 +83,8 @@ export class ServiceHttpService {
   }
 
   /**
-   * Like {@link request}, but resolves with status, headers and ids of the answer too. Also for resources, by their paths
-   * (`response('/banks/v1')`).
+   * Like {@link request}, but resolves with the status, headers and ids of the response too. Resources can be called by their
+   * paths: `response('/banks/v1')`.
    */
   response<T = unknown>(
     path: string,
@@ -94,27 +98,27 @@ export class ServiceHttpService {
     return this.#send(configOf(target, options), toResponse) as Promise<HttpResponse<T>>;
   }
 
-  /** GET. Sent again, at most `retries` times (`http.retries`), after a failure that may pass. */
+  /** Sends a GET. Retries it at most `retries` times (default: `http.retries`) after a failure that may pass. */
   get<T = unknown>(path: string, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
     return this.#call('GET', path, options);
   }
 
-  /** DELETE, with `options.data` as its body, if set. */
+  /** Sends a DELETE, with `options.data` as the body if it is set. */
   delete<T = unknown>(path: string, options?: HttpRequestOptions & ParseOption<T>): Promise<T> {
     return this.#call('DELETE', path, options);
   }
 
-  /** POST with `data` as the body. */
+  /** Sends a POST with `data` as the body. */
   post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
     return this.#call('POST', path, options, data);
   }
 
-  /** PUT with `data` as the body. */
+  /** Sends a PUT with `data` as the body. */
   put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
     return this.#call('PUT', path, options, data);
   }
 
-  /** PATCH with `data` as the body. */
+  /** Sends a PATCH with `data` as the body. */
   patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
     return this.#call('PATCH', path, options, data);
   }
@@ -125,22 +129,22 @@ export class ServiceHttpService {
     options?: HttpRequestOptions & ParseOption<T>,
     data = options?.data,
   ): Promise<T> {
-    // Not by a spread: V8 would make each object a hidden class of its own.
+    // Object.assign() rather than a spread: with a spread, V8 gives each of these objects a hidden class of its own.
     return this.#send(Object.assign({ url, method, data }, options, { url, method, data }));
   }
 
   async #send<T>(
     options: HttpRequestConfig,
-    resultOf?: (answer: ServiceResponse, data: unknown) => T,
+    resultOf?: (response: ServiceResponse, data: unknown) => T,
   ): Promise<T> {
     const parse = checkParser(options.parse);
-    // Axios would copy a schema.
+    // Axios would make a deep copy of a schema.
     const request = (parse ? { ...options, parse: undefined } : options) as AxiosRequestConfig;
-    const answer: ServiceResponse = await this.#axios.request(request);
-    const { data } = answer as { data: unknown };
-    // After the host's interceptors, which may change the body: the caller gets what parse returns.
-    const parsed = parse ? await parseAnswer(data, parse, (where) => answer.toParseError(data, where)) : data;
-    return resultOf ? resultOf(answer, parsed) : (parsed as T);
+    const response: ServiceResponse = await this.#axios.request(request);
+    const { data } = response as { data: unknown };
+    // The host application's interceptors may change the body. `parse` runs after them, so that the caller gets its result.
+    const parsed = parse ? await runParser(data, parse, (where) => response.toParseError(data, where)) : data;
+    return resultOf ? resultOf(response, parsed) : (parsed as T);
   }
 }
 
@@ -148,17 +152,17 @@ function configOf<T>(
   target: string | HttpRequestConfig<T>,
   options?: HttpRequestOptions & ParseOption<T>,
 ): HttpRequestConfig<T> {
-  // Anything else counts as a path, and is refused as one.
+  // A value of any other type is taken for a path, and refused with the message about paths.
   return typeof target === 'object' && (target as unknown) !== null
     ? target
     : { ...options, url: target as string };
 }
 
-function toResponse(answer: ServiceResponse, data: unknown): HttpResponse {
-  const { status, correlationId, requestId } = answer;
-  const headers = Object.entries({ ...answer.headers })
+function toResponse(response: ServiceResponse, data: unknown): HttpResponse {
+  const { status, correlationId, requestId } = response;
+  const headers = Object.entries({ ...response.headers })
     .map(([name, value]): [string, string] => [name.toLowerCase(), [value].flat().join(', ')])
-    // RFC 9110, 5.3: it cannot be joined.
+    // Several set-cookie headers cannot be joined (RFC 9110, section 5.3).
     .filter(([name]) => name !== 'set-cookie');
   return { data, status, headers: Object.fromEntries(headers), correlationId, requestId };
 }

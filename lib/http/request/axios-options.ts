@@ -2,9 +2,9 @@ import { type InternalAxiosRequestConfig } from 'axios';
 import { ServiceRequestError } from '../../errors/index.js';
 
 interface Refusal {
-  /** What the option would have been ignored for, and what to use in its place. */
+  /** Why the option has no effect, and what to use in its place. */
   instead: string;
-  /** Values that mean what this module does anyway. */
+  /** Accepted values, because they mean what this module does anyway. */
   same: readonly unknown[];
 }
 
@@ -19,17 +19,17 @@ const FORMS = 'is not used, because no object is made a form: send URLSearchPara
 const UNSET = [null];
 
 /**
- * The options of axios that this module does not honour. An application that moves its calls here would get other data, or
- * another connection, without noticing: so a call that has one of them is refused.
+ * The options of axios that have no effect here. If they were ignored silently, an application that moves its calls to this
+ * module would get other data, or use another connection, without noticing. So a call with one of them is refused.
  */
-const ROWS: readonly [names: string, instead: string, same?: readonly unknown[]][] = [
-  // In axios, null switches its own parsing off.
+const REFUSALS: readonly [names: string, instead: string, same?: readonly unknown[]][] = [
+  // In axios, `transformResponse: null` switches the parsing off, so null is refused too.
   ['transformResponse', PARSED, []],
   ['parseReviver', PARSED],
   ['responseEncoding', "is not used: set responseType 'bytes', and decode them", [null, 'utf8', 'utf-8']],
   ['auth', 'is not sent, because the module authenticates its calls by itself: leave it out'],
   ['proxy', "is not used: set the module's option http.proxy", [null, false]],
-  // The agent of `auth.httpsAgent` is accepted too.
+  // `auth.httpsAgent` itself is accepted.
   ['httpAgent httpsAgent', CONNECTS],
   ['socketPath allowedSocketPaths transport lookup family env fetchOptions http2Options', CONNECTS],
   ['httpVersion', CONNECTS, [null, 1]],
@@ -47,18 +47,18 @@ const ROWS: readonly [names: string, instead: string, same?: readonly unknown[]]
   ['xsrfCookieName xsrfHeaderName', BROWSER, [null, '']],
 ];
 
-/** By name. */
+/** The refusals, by the name of the option. */
 export const REFUSED: Readonly<Partial<Record<string, Refusal>>> = Object.assign(
   Object.create(null) as object,
   Object.fromEntries(
-    ROWS.flatMap(([names, instead, same = UNSET]) =>
+    REFUSALS.flatMap(([names, instead, same = UNSET]) =>
       names.split(' ').map((name) => [name, { instead, same }]),
     ),
   ),
 );
 
 /**
- * Throws ServiceRequestError for an option of axios that is not honoured.
+ * Throws ServiceRequestError for an option of axios that has no effect here.
  * @param config the options of a call, merged with the defaults of its instance
  * @param ownAgent `auth.httpsAgent`, over which calls are sent anyway
  */

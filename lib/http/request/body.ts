@@ -3,7 +3,7 @@ import { cleanText, ServiceRequestError } from '../../errors/index.js';
 
 export interface EncodedBody {
   body?: string | Uint8Array;
-  /** The body's own type, if it has one (a form's boundary). */
+  /** The content type that the body needs, such as that of a form with its boundary. */
   contentType?: string;
 }
 
@@ -12,8 +12,8 @@ const INSTEAD =
   'send a string, Buffer, FormData or Blob; to stream, use a client of your own with auth.httpsAgent and auth.authorizationHeaders()';
 
 /**
- * Refuses a stream as body, and leaves it untouched: not read, not closed, without a listener. A stream can be sent only
- * once, so neither a retry nor a replay would be possible. Throws ServiceRequestError.
+ * Refuses a stream as the body. A stream can be sent only once, so neither a retry nor a replay would be possible. The stream
+ * belongs to the host application, so it is not read, not closed, and gets no listener. Throws ServiceRequestError.
  */
 function refuseStream(data: unknown): void {
   if (typeof data !== 'object' || data === null) return;
@@ -29,7 +29,7 @@ function refuseStream(data: unknown): void {
   if (isStream) throw ServiceRequestError.of('data', `is a stream; ${INSTEAD}`);
 }
 
-/** The error for data or params that cannot be encoded. */
+/** Makes the error for data or params that cannot be encoded. */
 export function notEncoded(property: string, error: unknown): ServiceRequestError {
   const { message } = Object(error) as Partial<Error>;
   return ServiceRequestError.of(property, cleanText(`could not be encoded (${String(message)})`, [], 200));
@@ -37,12 +37,12 @@ export function notEncoded(property: string, error: unknown): ServiceRequestErro
 
 const FORM = 'application/x-www-form-urlencoded;charset=utf-8';
 
-/** A string that begins like a JSON object or list. */
+/** A string that begins like a JSON object or array. */
 const JSON_TEXT = /^\s*[[{]/;
 
 /**
- * Runs before the application's own transforms. Refuses streams, and sets the content type if the application has not set
- * one. Axios gives any other string the type of a form.
+ * Runs before the host application's `transformRequest`. Refuses streams, and sets the content type if the application has not
+ * set one. Axios then sets the content type of a form for any other string.
  */
 export function prepareBody(config: InternalAxiosRequestConfig): void {
   const { headers } = config;
@@ -50,25 +50,25 @@ export function prepareBody(config: InternalAxiosRequestConfig): void {
   if (typeof data === 'string' && JSON_TEXT.test(data)) headers.setContentType('application/json', false);
   if (typeof data !== 'object' || data === null) return;
   refuseStream(data);
-  // The whole buffer would be sent by axios's own transform, which a host may use.
+  // Axios's own transform, which the host application may use, would send the whole ArrayBuffer behind a view.
   if (ArrayBuffer.isView(data)) config.data = bytesOf(data);
-  const kind = kindOf(data);
+  const kind = classNameOf(data);
   if (kind === 'URLSearchParams') headers.setContentType(FORM, false);
   else if (!SENT_AS_IS.has(kind) && !ArrayBuffer.isView(data))
     headers.setContentType('application/json', false);
 }
 
-/** Not sent as JSON; by name, because they may be of another realm or a polyfill. */
+/** Classes that are not sent as JSON. They are compared by name, because they may come from another realm or a polyfill. */
 const SENT_AS_IS = new Set(['ArrayBuffer', 'Blob', 'File', 'FormData', 'URLSearchParams']);
 
-function kindOf(data: unknown): string {
+function classNameOf(data: unknown): string {
   return Object.prototype.toString.call(data).slice(8, -1);
 }
 
 /**
- * Encodes a body after axios and the application's own transforms. An object becomes JSON. Strings, bytes, forms and Blobs
- * are sent byte for byte, because the application may have signed them. Returns a promise for forms and Blobs only.
- * Throws ServiceRequestError for a body that cannot be sent.
+ * Encodes a body after axios and the host application's `transformRequest` have run. An object becomes JSON. Strings, bytes,
+ * forms and Blobs are sent byte for byte, because the application may have signed them. Returns a promise for forms and Blobs
+ * only. Throws ServiceRequestError for a body that cannot be sent.
  */
 export function encodeBody({
   headers,
@@ -82,7 +82,7 @@ export function encodeBody({
   if (typeof data === 'string') return { body: data };
   if (ArrayBuffer.isView(data)) return { body: bytesOf(data) };
   if (data instanceof ArrayBuffer) return { body: Buffer.from(data) };
-  const kind = kindOf(data);
+  const kind = classNameOf(data);
   if (kind === 'URLSearchParams') return { body: (data as URLSearchParams).toString() };
   if (data instanceof FormData || data instanceof Blob) return encodeForm(data);
   const isValue = ['number', 'boolean', 'bigint'].includes(typeof data) && isJson;
@@ -112,7 +112,7 @@ async function encodeForm(data: FormData | Blob): Promise<EncodedBody> {
   return { body: Buffer.from(await encoded.arrayBuffer()), contentType };
 }
 
-/** The view's own bytes, without the rest of its memory. */
+/** The bytes of the view alone, without the rest of the ArrayBuffer behind it. */
 function bytesOf(data: ArrayBufferView): Buffer {
   return Buffer.isBuffer(data) ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
 }

@@ -6,8 +6,9 @@ import { EXCHANGE_HEADERS } from '../../exchange/exchange.types.js';
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 
 /**
- * Copies a host's headers in lower case, without credentials. They may be its own caller's: we ask for encodings that we
- * know, and for whole JSON.
+ * Copies the headers that the host application has set, with names in lower case and without credentials. The application may
+ * pass on its own caller's headers, so `accept-encoding` is replaced by the encodings that we can decode, and `range` is
+ * dropped if the response is JSON.
  * @throws ServiceRequestError for a name or a value that cannot be sent
  */
 export function takeHeaders(
@@ -32,6 +33,6 @@ export function takeHeaders(
     }
     headers[key] = text;
   }
-  // A range of compressed bytes cannot be decoded (RFC 9110, 14.2).
+  // A part of a compressed body cannot be decoded (RFC 9110, section 14.2).
   if (headers.range !== undefined) headers['accept-encoding'] = 'identity';
 }

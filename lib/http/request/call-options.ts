@@ -6,76 +6,83 @@ import { type PathParams } from './path-template.js';
 
 /** Options of every call. */
 export interface CallOptions {
-  /** Aborts this call alone; it then rejects with `signal.reason`. */
+  /** Aborts this call, which then rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds for the whole call, at most a day: retries, body and the application's interceptors included. Default (also for 0): `http.timeout`. */
+  /**
+   * Milliseconds for the whole call, at most a day. Retries, the body and the application's interceptors are included. Default:
+   * `http.timeout`, also for 0.
+   */
   timeout?: number | undefined;
 }
 
-/** Gives an answer its type. */
+/** Gives the body of the response its type. */
 export interface ParseOption<T> {
   /**
-   * Checks the body of the answer; the call resolves with what it returns. It also gets the `undefined` of an answer
-   * without a body. If the body does not fit, the call rejects with a ServiceApiError `invalid_response` that keeps it in
-   * `response.data`; the message names the places in it and no value, and nothing of what a parser throws. It runs once,
-   * when the call is over: no retry follows, and neither `timeout` nor `signal` ends an asynchronous one.
+   * A function or a Standard Schema that checks the body of the response. The call resolves with what it returns. For a
+   * response without a body it gets `undefined`. If the body does not fit, the call rejects with a ServiceApiError
+   * `invalid_response`, which keeps the body in `response.data`. The error's message names the places in the body, but shows no
+   * value and nothing of what the parser threw. `parse` runs once, after the call: no retry follows, and neither `timeout` nor
+   * `signal` ends an asynchronous `parse`.
    */
   parse?: AnswerParser<T> | undefined;
 }
 
-/** Of a call that may change something. */
+/** Options of a call that may change something. */
 export interface HeaderOptions extends CallOptions {
-  /** Further headers, such as a correlation id; the authenticating ones are the module's. */
+  /** Further headers, such as a correlation id. Authenticating headers are ignored: the module sets its own. */
   headers?: Record<string, string> | undefined;
   /**
-   * For a POST or PATCH that the service carries out once for each key: all attempts carry this key (1 to 255 visible ASCII
-   * characters), or with `true` a random UUID, in `http.idempotencyHeader`. It may then be sent again like a GET. If the
-   * outcome is lost all the same, the error has the key.
+   * For a POST or PATCH that the service executes only once for each key. All attempts send this key (1 to 255 visible ASCII
+   * characters), or with `true` a random UUID, in the header `http.idempotencyHeader`. The call is then retried like a GET. If
+   * the outcome is unknown all the same, the error has the key. Without a key (also for `undefined`) the call is not retried
+   * after it may have been executed.
    */
   idempotencyKey?: true | string | undefined;
-  /** Retries of a call that failed, 0 to 10, in place of `http.retries`. */
+  /** Number of retries, 0 to 10, in place of `http.retries`. */
   retries?: number | undefined;
-  /** Milliseconds for an attempt that another may follow, in place of `http.attemptTimeout`. */
+  /** Milliseconds for each attempt that a retry may follow, in place of `http.attemptTimeout`. */
   attemptTimeout?: number | undefined;
 }
 
-/** Of a call by its path. */
+/** Options of a call by its path. */
 export interface HttpCallOptions extends HeaderOptions {
   /** Query parameters. */
   params?: Record<string, unknown> | URLSearchParams | undefined;
-  /** How `params` are written, as in axios: `{ indexes: null }` for `a=1&a=2`. */
+  /** How `params` are written, as in axios. Example: `{ indexes: null }` gives `a=1&a=2`. */
   paramsSerializer?: AxiosRequestConfig['paramsSerializer'] | undefined;
   /**
-   * The values of the names in the path: `{ order_id }` for `/orders/v1/{order_id}`. They are encoded: a slash in one does
-   * not lead to another path. Errors, logs and events then have the path with its names. `{}`: the path holds no ids.
+   * The values of the names in the path: `{ order_id }` for `/orders/v1/{order_id}`. Each value is encoded, so that a slash in
+   * it does not lead to another path. Errors, logs and events then show the template. Pass `{}` for a path that contains no
+   * ids, so that it is shown as it is.
    */
   pathParams?: PathParams | undefined;
-  /** The call changes nothing, whatever its method (a POST that only reads): it may be sent again like a GET. */
+  /** The call changes nothing, whatever its method, such as a POST that only reads. It is then retried like a GET. */
   readOnly?: boolean | undefined;
-  /** Bytes of the answer, decompressed, in place of `http.maxResponseBytes`. */
+  /** Maximum size of the decompressed response body in bytes, in place of `http.maxResponseBytes`. */
   maxResponseBytes?: number | undefined;
   /**
-   * What the body of a success is read as, if not as JSON. `text`: a string; `bytes`: a Uint8Array, both for `parse` too.
-   * An error's body is JSON all the same.
+   * How the body of a successful response is read, if not as JSON: `text` gives a string, `bytes` a Uint8Array. `parse` gets
+   * the same. The body of an error response is read as JSON all the same.
    */
   responseType?: ResponseType | undefined;
 }
 
-/** What the body of a success is read as, if not as JSON. */
+/** How the body of a successful response is read, if not as JSON. */
 export type ResponseType = 'text' | 'bytes';
 
-/** The same, with method and body. */
+/** Options of a call by its path, with method and body. */
 export interface HttpRequestOptions extends HttpCallOptions {
   /** Default GET. */
   method?: string | undefined;
   /**
-   * An object is sent as JSON; a Buffer, typed array, URLSearchParams, FormData or Blob as it is. A string is sent byte for
-   * byte, whatever its content type. Without one, a string that begins with `{` or `[` is application/json.
+   * The body. An object is sent as JSON; a Buffer, typed array, URLSearchParams, FormData or Blob as it is. A string is sent
+   * byte for byte, whatever its content type. If no content type is set, a string that begins with `{` or `[` is sent as
+   * application/json.
    */
   data?: unknown;
 }
 
-/** Undefined if the call brings none. Throws ServiceRequestError. */
+/** Returns the whole number, or undefined if the option is not set. Throws ServiceRequestError for any other value. */
 export function checkWhole(
   option: 'retries' | 'maxResponseBytes',
   value: unknown,
@@ -87,10 +94,10 @@ export function checkWhole(
   throw ServiceRequestError.ofMisuse(option, `must be a whole number from ${min} to ${max}${ifText(value)}`);
 }
 
-/** `arraybuffer` is axios's name of a Buffer. */
+/** In axios, `arraybuffer` means a Buffer. */
 const TYPES: readonly unknown[] = ['json', 'text', 'bytes', 'arraybuffer'];
 
-/** Axios knows more types: of a stream, a caller would get text. Throws ServiceRequestError. */
+/** Throws ServiceRequestError for the other response types of axios: for `stream`, the caller would get a string. */
 export function checkResponseType(type: unknown): void {
   if (TYPES.includes(type)) return;
   throw ServiceRequestError.ofMisuse(

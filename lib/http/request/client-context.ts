@@ -4,7 +4,7 @@ import { type ServiceIo } from '../../exchange/io.js';
 import { type Identity } from '../../tls/client-identity.js';
 import { type CallsInFlight } from '../../exchange/calls-in-flight.js';
 
-/** What one client of the service is made of. Each of its parts gets all of it. */
+/** The shared parts of one client: its options, its TLS identity, its clock and network, and its count of calls in flight. */
 export interface ClientContext {
   options: ResolvedOptions;
   identity: Identity;
@@ -12,10 +12,10 @@ export interface ClientContext {
   calls: CallsInFlight;
 }
 
-/** The source of calls' credentials. */
+/** The parts of the authenticator that calls use. */
 export type CallAuthenticator = Pick<Authenticator, 'use' | 'get' | 'replace' | 'areAlive'>;
 
-/** What errors need to know of a client. */
+/** The parts of a client that the text of an error depends on. */
 export type ErrorClient = Pick<ClientContext, 'options'> & {
   identity: Pick<Identity, 'certificate' | 'hasChain' | 'keyType' | 'lastIssuer'>;
 };

@@ -9,18 +9,18 @@ const QUOTED_NAME = /^[@$]?[a-z_][\w-]{0,62}$/i;
 const MANY_DIGITS = /(\d\D*){5}/;
 const HIDDEN = '[…]';
 
-/** A fault that a schema found: its path in the body. The message is not read, as it may show values. */
+/** A fault that a schema found, with its path in the body. Its message is not read, because it may show values. */
 export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** The outcome of a schema's check. */
+/** The result of a schema's check. */
 export type SchemaResult<T> =
   { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
 
 /**
- * A Standard Schema (standardschema.dev, version 1) that returns a `T`: schemas of zod (3.24 or later), valibot, arktype
- * and others. This type has only the parts that are used.
+ * A Standard Schema (standardschema.dev, version 1) that returns a `T`. Schemas of zod (3.24 or later), valibot, arktype and
+ * others are such schemas. This type has only the parts that this module uses.
  */
 export interface AnswerSchema<T = unknown> {
   readonly '~standard': {
@@ -29,13 +29,16 @@ export interface AnswerSchema<T = unknown> {
   };
 }
 
-/** Makes a `T` of an answer's body: a schema, or a function that returns it, or throws if the body does not fit. */
+/** Turns the body of a response into a `T`: a schema, or a function that returns the `T` and throws if the body does not fit. */
 export type AnswerParser<T = unknown> =
-  // By the intersection, the type is that of the schema if that is a function too (arktype).
+  // The schemas of arktype are functions too. With this intersection, TypeScript infers the type from the schema.
   // eslint-disable-next-line @typescript-eslint/no-empty-object-type
   AnswerSchema<T> | ((body: unknown) => PromiseLike<T> | (T & ({} | null | undefined)));
 
-/** Undefined if the call brings none. Throws ServiceRequestError: what is no parser would fail after a change was done. */
+/**
+ * Returns the parser, or undefined if the option is not set. Throws ServiceRequestError for anything else before the call is
+ * sent: otherwise the call would fail after the service has executed it.
+ */
 export function checkParser<T>(parse: AnswerParser<T> | null | undefined): AnswerParser<T> | undefined {
   if (parse === undefined || parse === null) return undefined;
   if (typeof parse === 'function' || '~standard' in Object(parse)) return parse;
@@ -45,17 +48,17 @@ export function checkParser<T>(parse: AnswerParser<T> | null | undefined): Answe
 }
 
 /**
- * Returns what the parser makes of a body. A parser's messages and errors may quote the body: only the places are used.
- * @param refused makes the error for a body that does not fit
+ * Runs the parser on a body. The parser's messages and errors may quote the body, so only the places of the faults are used.
+ * @param toError makes the error for a body that does not fit
  */
-export async function parseAnswer(
+export async function runParser(
   body: unknown,
   parse: AnswerParser,
-  refused: (where: string) => ServiceApiError,
+  toError: (where: string) => ServiceApiError,
 ): Promise<unknown> {
   let where: string;
   try {
-    // arktype's schemas are functions too, and do not throw.
+    // The schemas of arktype are functions too, but return their issues instead of throwing.
     if (!('~standard' in parse)) return await parse(body);
     const result = await parse['~standard'].validate(body);
     if (!result.issues) return (result as { value: unknown }).value;
@@ -63,14 +66,14 @@ export async function parseAnswer(
   } catch (error) {
     where = placesOf(error);
   }
-  throw refused(where);
+  throw toError(where);
 }
 
-/** Errors of zod and valibot have the issues of their schemas. A host's own errors may throw when they are read. */
+/** Reads the issues of an error, which zod and valibot put there. An error of the host application may throw when it is read. */
 function placesOf(error: unknown): string {
   try {
     const { issues, name } = Object(error) as { issues?: unknown; name?: unknown };
-    // Probably the parser's own fault, not the answer's.
+    // The parser itself has probably failed, and not the body.
     const isFaultOfCode = name === 'TypeError' || name === 'RangeError' || name === 'ReferenceError';
     return isFaultOfCode ? ` (it threw a ${name})` : describePlaces(issues);
   } catch {
@@ -79,14 +82,16 @@ function placesOf(error: unknown): string {
 }
 
 /**
- * The places of a schema's first issues, for a message: `: [3].bank_identifier, data.items`; empty for the body as a
- * whole. The keys of a record are part of the answer, and may be personal data (e-mail addresses, names, ids); a schema
- * does not tell them from the names of fields. So only a key in the form of a field's name is shown: Latin letters, `_`,
- * `-` and at most 4 digits, 64 characters. Any other is `[…]`.
+ * Describes the places of a schema's first issues for a message, such as `: [3].bank_identifier, data.items`. Returns an empty
+ * text if the issue is about the body as a whole.
+ *
+ * The keys of a record come from the service and may be personal data (e-mail addresses, names, ids), and a schema does not
+ * tell them from names of fields. So a key is shown only if it looks like the name of a field: Latin letters, `_`, `-`, at
+ * most 4 digits, at most 64 characters. Any other key is shown as `[…]`.
  */
 export function describePlaces(issues: unknown): string {
   const places = new Set(firstOf(issues, MAX_PLACES).map(placeOf));
-  // The body as a whole says nothing beside a place in it.
+  // An issue about the body as a whole adds nothing to the place of another issue.
   places.delete('');
   return places.size > 0 ? `: ${[...places].join(', ')}` : '';
 }
@@ -96,7 +101,7 @@ function placeOf(issue: unknown): string {
   return firstOf(path, MAX_DEPTH).map(toText).join('').replace(/^\./, '');
 }
 
-/** A plain array: the lists of some schemas (arktype) are of subclasses, with methods of their own. */
+/** Copies a list into a plain array: the lists of arktype are instances of a subclass with methods of its own. */
 function firstOf(list: unknown, max: number): unknown[] {
   if (!Array.isArray(list)) return [];
   return Array.from({ length: Math.min(list.length, max) }, (_, index) => list[index] as unknown);
@@ -107,7 +112,7 @@ function toText(segment: unknown): string {
     typeof segment === 'object' && segment !== null ? (segment as { key?: unknown }).key : segment;
   if (typeof key === 'number') return Number.isInteger(key) && key >= 0 && key < 1e7 ? `[${key}]` : HIDDEN;
   if (typeof key !== 'string' || MANY_DIGITS.test(key.slice(0, 99))) return HIDDEN;
-  // yup has the places of a list as texts.
+  // yup writes the index of a list as a string.
   if (/^\d+$/.test(key)) return `[${key}]`;
   if (FIELD_NAME.test(key)) return `.${key}`;
   return QUOTED_NAME.test(key) ? `["${key}"]` : HIDDEN;

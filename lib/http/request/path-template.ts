@@ -5,15 +5,16 @@ const NAME = /\{([^{}]+)\}/g;
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
 const FIRST = /^[\w.-]{1,64}$/;
 const VERSION = /^v\d{1,2}$/;
-/** A control character, or half of one that has two. */
+/** A control character, or half of a surrogate pair. */
 const UNSENDABLE = /[\p{Cc}\p{Cs}]/u;
 
 /** The values of the names in a path: `{ account_id }` for `/accounts/{account_id}`. */
 export type PathParams = Readonly<Record<string, string | number | bigint>>;
 
 /**
- * Fills in the names before the query, each value encoded as one segment. Throws ServiceRequestError: for a name that the
- * path lacks, or without any values, the fault is the code's; for a value, the caller's.
+ * Fills in the names of a path, up to its query. Each value is encoded as one segment. Throws ServiceRequestError. A value that
+ * cannot be sent counts as a fault of the host application's caller; a missing `pathParams`, or a name that the path does
+ * not have, as a fault of the host application's code.
  */
 export function fillPath(path: unknown, given: PathParams | null | undefined): string {
   const params = given ?? {};
@@ -35,10 +36,11 @@ export function fillPath(path: unknown, given: PathParams | null | undefined): s
 }
 
 /**
- * How messages, logs and events name a path. With `pathParams` it is the template. Of any other path, the first segment,
- * versions and the words of the known API are shown, and each other segment as `{}`: it may be the id of a customer, and
- * metrics need a bounded set of names.
- * @param basePath the path of the service's address, without a slash at its end: the same in all environments
+ * The path as messages, logs and events show it. With `pathParams`, that is the template, such as `/accounts/{account_id}`.
+ * Without a template, the first segment, versions and the known words of the API are shown. Every other segment becomes `{}`,
+ * because it may be a personal id, and because metrics need a limited set of names.
+ * @param basePath the path of the base address, without a slash at its end. It is left out, so that the route is the same in
+ * all environments
  */
 export function routeOf(path: string, pathname: string, basePath: string, isTemplate: boolean): string {
   if (isTemplate) {
@@ -62,7 +64,7 @@ function templateOf(path: string): string {
   return end < 0 ? path : path.slice(0, end);
 }
 
-/** A name may be an outsider's, if a host puts a path together, or spreads a body into the values. */
+/** A name may come from outside, if the host application builds the path from input or spreads a body into `pathParams`. */
 function shown(name: string): string {
   return cleanText(name, [], 64);
 }

@@ -1,13 +1,13 @@
 import { validateSync } from 'class-validator';
 import { cleanText, ServiceRequestError, type RequestFault } from '../../errors/index.js';
 
-/** Names of properties that would change the object that is checked. */
+/** Property names that would change the DTO instance itself. */
 const DANGEROUS_KEYS = ['__proto__', 'constructor', 'prototype'];
 
 /**
- * Checks a caller's input against its DTO class and returns it as an instance. Properties that the DTO does not have
- * are refused rather than dropped in silence. Throws ServiceRequestError with every fault; none quotes a value.
- * @param instead how a field is sent that the DTO does not have
+ * Checks a caller's input against a DTO class and returns an instance of that class. A property that the DTO does not have is
+ * refused, not silently dropped. Throws ServiceRequestError with all faults, none of which shows a value.
+ * @param instead tells the caller how to send a field that the DTO does not have
  */
 export function validateInput<T extends object>(Dto: new () => T, input: unknown, instead?: string): T {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
@@ -34,7 +34,7 @@ function toFault(property: string, constraints: Record<string, string> = {}, ins
   if ('whitelistValidation' in constraints) {
     return { property: name, message: ['is not a known field', instead ?? []].flat().join('; ') };
   }
-  // class-validator's messages begin with the property's name, or with "each value in" and it.
+  // The messages of class-validator begin with the name of the property, or with "each value in" and the name.
   const messages = Object.values(constraints).map((message) =>
     message.replace(`each value in ${property}`, '(each value)').replace(`${property} `, ''),
   );

@@ -830,6 +830,6 @@ describe('an address', () => {
     [['customers'], '/banks/v1', '/customers/v1/'],
   ])('of a resource with http.trailingSlash %j: %s, %s', (trailingSlash, banks, customers) => {
     const http = new ServiceHttpService(undefined as never, trailingSlash);
-    expect([http.pathOf('banks'), http.pathOf('customers')]).toEqual([banks, customers]);
+    expect([http.collectionPath('banks'), http.collectionPath('customers')]).toEqual([banks, customers]);
   });
 });

@@ -111,7 +111,7 @@ describe('The configuration of a module', () => {
     };
     const paths = async (around: Around) => {
       const { http } = await load(sandbox, around);
-      return [http.pathOf('banks'), http.pathOf('customers')];
+      return [http.collectionPath('banks'), http.collectionPath('customers')];
     };
     expect(await paths({ variables })).toEqual(['/banks/v1/', '/customers/v1']);
     expect(await paths({ variables, name: 'ksa' })).toEqual(['/banks/v1', '/customers/v1/']);
