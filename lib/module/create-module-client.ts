@@ -25,7 +25,7 @@ export async function createModuleClient(
   const noVariable = lacks && !read.hasVariable && namespace === undefined;
   const heading = [
     noVariable
-      ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable; ${explainTests(name)}`
+      ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable. ${explainTests(name)}`
       : `The configuration of ${moduleLabel(name)} is not usable`,
     namespace &&
       `It also reads the namespace '${namespaceName(name)}' (registerAs). If yours is meant for something else, rename it`,
@@ -47,5 +47,5 @@ function ownNamespace(found: unknown): object | undefined {
 
 function explainTests(name: string | undefined): string {
   const token = `getServiceOptionsToken(${name === undefined ? '' : `'${name}'`})`;
-  return `a test needs none with stubService(builder), or with overrideProvider(${token}).useValue(options): ${GUIDES}/testing.md#overrideprovider`;
+  return `In a test, use stubService(builder), or overrideProvider(${token}).useValue(options), which need no variable: ${GUIDES}/testing.md#overrideprovider`;
 }

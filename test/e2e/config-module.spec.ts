@@ -333,7 +333,7 @@ describe('ServiceModule beside ConfigModule', () => {
       const validate = ({ PORT }: Record<string, unknown>) => ({ PORT });
       const message = await messageWith(lines, () => [ConfigModule.forRoot({ validate })]);
       expect(message).toMatch(
-        /^ServiceModule found no SERVICE_\* variable; .*\. \.env has SERVICE_APP_TOKEN \(and 1 more\), and ConfigModule does not give it\. .*z\.looseObject/,
+        /^ServiceModule found no SERVICE_\* variable\. .*\. \.env has SERVICE_APP_TOKEN \(and 1 more\), and ConfigModule does not give it\. .*z\.looseObject/,
       );
       expect(message).toMatch(/envFilePath may name another file/);
       expect(message).not.toContain('Check that .env');
@@ -343,7 +343,7 @@ describe('ServiceModule beside ConfigModule', () => {
       const lines = ['PORT=1', 'SERVICE_APP_TOKEN=a', 'SERVICE_KSA_APP_TOKEN='];
       const message = await messageWith(lines, () => [ConfigModule.forRoot()], 'ksa');
       expect(message).toMatch(
-        /^ServiceModule:ksa found no SERVICE_KSA_\* variable; .*\. \.env in the working directory has no value for any of them: fill it in, or check the file that envFilePath names\./,
+        /^ServiceModule:ksa found no SERVICE_KSA_\* variable\. .*\. \.env in the working directory has no value for any of them: fill it in, or check the file that envFilePath names\./,
       );
       expect(message).not.toContain('Check that .env');
     });

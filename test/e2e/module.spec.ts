@@ -324,7 +324,7 @@ describe("Nest's overrideProvider", () => {
       .useValue({ list: () => [] })
       .compile();
     await expect(compiling).rejects.toThrow(
-      /^ServiceModule found no SERVICE_\* variable; a test needs none with stubService\(builder\)/,
+      /^ServiceModule found no SERVICE_\* variable\. In a test, use stubService\(builder\)/,
     );
   });
 });

@@ -124,7 +124,7 @@ export const DOUBLED: Readonly<Record<string, readonly string[]>> = Object.fromE
 
 function listPublicMethods(prototype: object): string[] {
   const members = Object.entries(Object.getOwnPropertyDescriptors(prototype));
-  const isPublic = (name: string) => name !== 'constructor' && name !== 'pathOf';
+  const isPublic = (name: string) => name !== 'constructor' && name !== 'collectionPath';
   return members
     .filter(([name, { value }]) => typeof value === 'function' && isPublic(name))
     .map(([name]) => name);
@@ -172,5 +172,6 @@ export function readRoutes(http: object): RouteTable<(request: RoutedRequest) =>
 
 export function checkKey(key: string, known: readonly string[], what: string): void {
   if (known.includes(key)) return;
-  throw new TypeError(`'${key}' is not a ${what} that can be doubled. Known: ${known.join(', ')}.`);
+  const routes = what === 'member of http' ? " A route starts with its method: 'GET /banks/v1'." : '';
+  throw new TypeError(`'${key}' is not a ${what} that can be doubled. Known: ${known.join(', ')}.${routes}`);
 }

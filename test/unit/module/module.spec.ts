@@ -121,7 +121,7 @@ describe('The configuration of a module', () => {
 
   it('says what is usual where nothing is there', async () => {
     const none =
-      /^ServiceModule found no SERVICE_\* variable; a test needs none with stubService\(builder\), or with overrideProvider\(getServiceOptionsToken\(\)\)\.useValue\(options\): https:\S+docs\/testing\.md#overrideprovider\. /;
+      /^ServiceModule found no SERVICE_\* variable\. In a test, use stubService\(builder\), or overrideProvider\(getServiceOptionsToken\(\)\)\.useValue\(options\), which need no variable: https:\S+docs\/testing\.md#overrideprovider\. /;
     const dotEnv =
       'Check that .env, or the file that envFilePath names, is in the working directory, where ConfigModule.forRoot() reads it';
     const noModule =
@@ -139,7 +139,7 @@ describe('The configuration of a module', () => {
       }
     }
     expect(await titleOf({}, { name: 'ksa' })).toMatch(
-      /^ServiceModule:ksa found no SERVICE_KSA_\* variable; .*overrideProvider\(getServiceOptionsToken\('ksa'\)\).* doctor --name ksa checks it$/,
+      /^ServiceModule:ksa found no SERVICE_KSA_\* variable\. .*overrideProvider\(getServiceOptionsToken\('ksa'\)\).* doctor --name ksa checks it$/,
     );
   });
 

@@ -465,6 +465,9 @@ describe('stubService', () => {
     expect(doubles({ banks: { lst: () => [] } })).toThrow(
       "'lst' is not a member of banks that can be doubled",
     );
+    expect(doubles({ http: { '/banks/v1': () => [] } })).toThrow(
+      /'\/banks\/v1' is not a member of http that can be doubled\. .*A route starts with its method: 'GET \/banks\/v1'\.$/,
+    );
     expect(doubles({ named: { ksa: { bank: {} } } })).toThrow("'bank' is not a service that can be doubled");
     expect(doubles({ banks: { list: [] } })).toThrow('The double banks.list must be a function');
     const compiled = await Test.createTestingModule({}).compile();
