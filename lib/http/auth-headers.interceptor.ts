@@ -7,7 +7,12 @@ import { harmless } from '../telemetry/harmless.js';
 import { AllowedUrls, type CallUrl } from './request/allowed-urls.js';
 import { notEncoded, prepareBody } from './request/body.js';
 import { Call, type CallerInput } from './request/call.js';
-import { checkKey, checkResponseType, checkWhole, type HttpCallOptions } from './request/call-options.js';
+import {
+  checkIdempotencyKey,
+  checkResponseType,
+  checkWhole,
+  type HttpCallOptions,
+} from './request/call-options.js';
 import { type CallAuthenticator, type ClientContext } from './request/client-context.js';
 import { type InterceptedCall, interceptedCallOf } from './intercepted-call.js';
 import { fillPath } from './request/path-template.js';
@@ -75,7 +80,8 @@ export class AuthHeadersInterceptor {
     call.readOnly = config.readOnly === true;
     // Most calls set none of these options.
     if (responseType) checkResponseType(responseType);
-    if (idempotencyKey !== undefined) call.setKey(checkKey(idempotencyKey, call.method, call.readOnly));
+    if (idempotencyKey !== undefined)
+      call.setKey(checkIdempotencyKey(idempotencyKey, call.method, call.readOnly));
     if (retries !== undefined) call.maxRetries = checkWhole('retries', retries, 0, 10);
     if (maxResponseBytes !== undefined)
       call.maxResponseBytes = checkWhole('maxResponseBytes', maxResponseBytes, 1, MAX_RESPONSE_BYTES);
@@ -107,7 +113,7 @@ export class AuthHeadersInterceptor {
       located?.given ?? { signal, cancelToken },
     );
     call.readOnly = readOnly === true;
-    harmless(() => call.setKey(checkKey(idempotencyKey, call.method, call.readOnly)));
+    harmless(() => call.setKey(checkIdempotencyKey(idempotencyKey, call.method, call.readOnly)));
     harmless(() => call.followSignals());
     if (located) config.route = call.route;
     // All requests of this call get the same generated key.

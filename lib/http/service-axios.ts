@@ -9,7 +9,7 @@ import { InterceptedCall, interceptedCallOf } from './intercepted-call.js';
 import { RetryBudget } from './attempts/retry-budget.js';
 import { serviceAdapter } from './service-adapter.js';
 
-type Method = (...given: unknown[]) => Promise<unknown>;
+type SendMethod = (...given: unknown[]) => Promise<unknown>;
 
 /**
  * Makes the client's own axios instance, with the interceptor, the runner and the adapter behind it. It takes none of axios's
@@ -34,8 +34,8 @@ export function createServiceAxios(
   made.interceptors.response.use(undefined, (error: unknown) => {
     throw error instanceof HiddenFromAxios && error.reason instanceof ServiceApiError ? error.reason : error;
   });
-  const send = made.request.bind(made) as Method;
-  const intercept: Method = async (target, options) => {
+  const send = made.request.bind(made) as SendMethod;
+  const intercept: SendMethod = async (target, options) => {
     const url = typeof target === 'string' ? { url: target } : undefined;
     const config = { ...(url ? (options as CallConfig) : (target as CallConfig)), ...url };
     const ongoing = interceptedCallOf(config.adapter);
@@ -77,7 +77,7 @@ function headersByMethod(): object {
  * @param send sends a request as axios does
  * @param intercept sends a request of a host application that has interceptors of its own
  */
-function asInstance(made: Axios, send: Method, intercept: Method): AxiosInstance {
+function asInstance(made: Axios, send: SendMethod, intercept: SendMethod): AxiosInstance {
   const { defaults, interceptors } = made;
   let run = send;
   for (const manager of Object.values(interceptors) as { use: (...given: unknown[]) => number }[]) {
@@ -88,7 +88,7 @@ function asInstance(made: Axios, send: Method, intercept: Method): AxiosInstance
     };
   }
   // axios's methods, such as get(), call this function too.
-  const request: Method = async (...given) => {
+  const request: SendMethod = async (...given) => {
     try {
       return await run(...given);
     } catch (error) {
@@ -97,7 +97,7 @@ function asInstance(made: Axios, send: Method, intercept: Method): AxiosInstance
   };
   made.request = request as never;
   const names = Object.getOwnPropertyNames(Axios.prototype).filter((name) => name !== 'constructor');
-  const methods = names.map((name) => [name, (made[name as 'request'] as Method).bind(made)]);
+  const methods = names.map((name) => [name, (made[name as 'request'] as SendMethod).bind(made)]);
   const create = (config?: CreateAxiosDefaults): AxiosInstance =>
     axios.create({ ...(defaults as CreateAxiosDefaults), ...config });
   return Object.assign(request, Object.fromEntries(methods), { defaults, interceptors, create }) as never;

@@ -28,9 +28,9 @@ export async function explainEnvFile(
   const isHidden = (variable: string): boolean => get(variable) === undefined;
   // ConfigService falls back to the variables of the process, unless its option skipProcessEnv is set.
   const skipped = ours.filter((variable) => process.env[variable] && isHidden(variable));
-  if (skipped.length > 0) return `${summarize(skipped)} is set, and ${SKIPPED}`;
+  if (skipped.length > 0) return `${firstAndCount(skipped)} is set, and ${SKIPPED}`;
   const hidden = oursInFile.filter(isHidden);
-  if (hidden.length > 0) return `.env has ${summarize(hidden)}, and ${FILTERED}`;
+  if (hidden.length > 0) return `.env has ${firstAndCount(hidden)}, and ${FILTERED}`;
   if (!noVariable) return undefined;
   return text === undefined ? NO_FILE : NO_VALUE;
 }
@@ -47,7 +47,7 @@ const NO_FILE =
 const NO_VALUE =
   '.env in the working directory has no value for any of them: fill it in, or check the file that envFilePath names';
 
-function summarize([first, ...others]: string[]): string {
+function firstAndCount([first, ...others]: string[]): string {
   return others.length === 0 ? first : `${first} (and ${others.length} more)`;
 }
 

@@ -28,7 +28,7 @@ export interface TokenSubject {
 export type TokenClaims = (subject: TokenSubject) => object | 'opaque';
 
 /** The properties of a token to issue. */
-interface TokenGrant extends TokenSubject {
+interface IssuedToken extends TokenSubject {
   /** Seconds. */
   lifetime: number;
   /** Binds the token to a client certificate, by its `x5t#S256` thumbprint (RFC 8705, 3.1). */
@@ -52,7 +52,7 @@ export class TokenIssuer {
     this.#claims = claims;
   }
 
-  issue(grant: TokenGrant): string {
+  issue(grant: IssuedToken): string {
     const { scope, environment, clientId, lifetime, certificateThumbprint } = grant;
     const subject = { scope, environment, clientId };
     const payload = this.#claims ? this.#claims(subject) : usualClaims(subject, lifetime);

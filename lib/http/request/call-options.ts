@@ -107,7 +107,11 @@ export function checkResponseType(type: unknown): void {
 }
 
 /** Throws ServiceRequestError for a key that the call cannot have. */
-export function checkKey(key: unknown, method: string, readOnly: boolean): true | string | undefined {
+export function checkIdempotencyKey(
+  key: unknown,
+  method: string,
+  readOnly: boolean,
+): true | string | undefined {
   if (key === undefined || key === null) return undefined;
   const isKey = key === true || (typeof key === 'string' && /^[\x21-\x7e]{1,255}$/.test(key));
   if (!isKey) {

@@ -140,23 +140,23 @@ const VALUES = ['certificate', 'identityStatus'];
  */
 export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
   for (const [service, given] of Object.entries(doubles)) {
-    checkKey(service, Object.keys(DOUBLED), 'service');
+    checkDoubleName(service, Object.keys(DOUBLED), 'service');
     const values = service === 'auth' ? VALUES : [];
     for (const [method, double] of Object.entries((given ?? {}) as Record<string, unknown>)) {
       const isRoute = service === 'http' && method.includes(' ');
-      if (!isRoute) checkKey(method, [...DOUBLED[service], ...values], `member of ${service}`);
+      if (!isRoute) checkDoubleName(method, [...DOUBLED[service], ...values], `member of ${service}`);
       if (double === undefined || typeof double === 'function' || values.includes(method)) continue;
       throw new TypeError(
         `The double ${service}.${method} must be a function that returns the answer: ${method}: () => answer.`,
       );
     }
   }
-  readRoutes(doubles.http ?? {});
+  collectRoutes(doubles.http ?? {});
   for (const each of Object.values(named ?? {})) checkDoubles(each);
 }
 
 /** Collects the doubles of `http` that are for a route. @throws TypeError for an invalid method or path */
-export function readRoutes(http: object): RouteTable<(request: RoutedRequest) => unknown> {
+export function collectRoutes(http: object): RouteTable<(request: RoutedRequest) => unknown> {
   const table = new RouteTable<(request: RoutedRequest) => unknown>();
   for (const [key, double] of Object.entries(http) as [string, () => unknown][]) {
     const [method, path] = key.split(/ +(.*)/s);
@@ -170,7 +170,7 @@ export function readRoutes(http: object): RouteTable<(request: RoutedRequest) =>
   return table;
 }
 
-export function checkKey(key: string, known: readonly string[], what: string): void {
+export function checkDoubleName(key: string, known: readonly string[], what: string): void {
   if (known.includes(key)) return;
   const routes = what === 'member of http' ? " A route starts with its method: 'GET /banks/v1'." : '';
   throw new TypeError(`'${key}' is not a ${what} that can be doubled. Known: ${known.join(', ')}.${routes}`);

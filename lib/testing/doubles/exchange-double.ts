@@ -23,7 +23,7 @@ export function exchangeDouble(
     const limit = { clock: systemClock, timeoutMs: limitMs, signals: [signal], expired };
     const given = await within(limit, async () => answer(request));
     if (given instanceof ExchangeFault) throw given;
-    return toResponse(given, String(request.headers.accept));
+    return toExchangeResponse(given, String(request.headers.accept));
   };
 }
 
@@ -33,7 +33,7 @@ export function exchangeDouble(
  *
  * @param accept if this is not JSON, text becomes the body unchanged too
  */
-export function toResponse(given: StubbedResponse, accept = 'application/json'): ExchangeResponse {
+export function toExchangeResponse(given: StubbedResponse, accept = 'application/json'): ExchangeResponse {
   const { data, status = data === undefined ? 204 : 200, headers = {} } = given;
   const sent = Object.entries(headers).filter(([, value]) => value !== undefined);
   const lowerCase = sent.map(([name, value]) => [name.toLowerCase(), value]);
@@ -41,12 +41,12 @@ export function toResponse(given: StubbedResponse, accept = 'application/json'):
     status,
     statusText: STATUS_CODES[status] ?? '',
     headers: { 'content-type': 'application/json', ...(Object.fromEntries(lowerCase) as object) },
-    body: encodeBody(data, /json/i.test(accept)),
+    body: toBodyBytes(data, /json/i.test(accept)),
     untilClose: false,
   };
 }
 
-function encodeBody(data: unknown, isJson: boolean): Buffer {
+function toBodyBytes(data: unknown, isJson: boolean): Buffer {
   if (data === undefined) return Buffer.alloc(0);
   if (data instanceof Uint8Array || (typeof data === 'string' && !isJson)) return Buffer.from(data as string);
   const text = JSON.stringify(data) as string | undefined;

@@ -21,7 +21,7 @@ import { Call } from '../../http/request/call.js';
 import { type ErrorClient } from '../../http/request/client-context.js';
 import { faultToError } from '../../http/attempts/fault-to-error.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
-import { type GivenAnswer, toResponse } from './exchange-double.js';
+import { type GivenAnswer, toExchangeResponse } from './exchange-double.js';
 
 /**
  * The call that the error names. By default an error that a double throws names the call of that double. An error that is
@@ -187,7 +187,7 @@ function makeError(answer: GivenAnswer, { method, path, idempotencyKey }: Failin
 /** Lets the client's own code make the error. */
 function readErrorFrom(answer: GivenAnswer, call: Call): Error {
   if (answer instanceof ExchangeFault) return faultToError(answer, call, CLIENT);
-  const answered = new CallResponse(toResponse(answer), call, CLIENT);
+  const answered = new CallResponse(toExchangeResponse(answer), call, CLIENT);
   if (answered.received.status !== 200) return responseError(answered);
   try {
     answered.readBody(undefined);

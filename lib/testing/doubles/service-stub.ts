@@ -1,4 +1,4 @@
-import { checkDoubles, checkKey, type RecordedCall, type ServiceStubOptions } from './doubles.js';
+import { checkDoubles, checkDoubleName, type RecordedCall, type ServiceStubOptions } from './doubles.js';
 import { type ClientStub } from './stubbed-client.js';
 
 /** The doubles of a test: their answers, and the calls they have received. */
@@ -65,6 +65,6 @@ export class ServiceStub {
    */
   checkNames(present: readonly string[]): void {
     const names = this.#given.flatMap(({ named }) => Object.keys(named ?? {}));
-    for (const name of names) checkKey(name, present, 'ServiceModule');
+    for (const name of names) checkDoubleName(name, present, 'ServiceModule');
   }
 }

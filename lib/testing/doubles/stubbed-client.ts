@@ -10,7 +10,7 @@ import { type IdentityStatus } from '../../tls/client-identity.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
 import { readQuery } from '../route-table.js';
 import { defaultAnswer } from './default-answers.js';
-import { DOUBLED, type DoubledService, readRoutes, type ServiceDoubles } from './doubles.js';
+import { DOUBLED, type DoubledService, collectRoutes, type ServiceDoubles } from './doubles.js';
 import { exchangeDouble, type GivenAnswer } from './exchange-double.js';
 import { answerForThrown } from './service-errors.js';
 
@@ -21,7 +21,7 @@ export interface ClientStub {
   nextCustomer: () => number;
 }
 
-type Method = (...args: unknown[]) => unknown;
+type ServiceMethod = (...args: unknown[]) => unknown;
 
 /** The method call that is running. The exchange below it calls the test's function. */
 interface RunningCall {
@@ -67,18 +67,18 @@ export async function makeStubbedClient(
   const read = await readConfiguration(sources, SILENT);
   const client = createConfiguredClient(read, { ...systemIo(SILENT), exchange }, 'Doubles');
   for (const [service, names] of Object.entries(DOUBLED) as [DoubledService, readonly string[]][]) {
-    const methods = client[service] as unknown as Record<string, Method>;
+    const methods = client[service] as unknown as Record<string, ServiceMethod>;
     for (const method of names) methods[method] = wrapMethod(service, method, methods[method].bind(methods));
   }
   defineStatusGetters(client.auth, stub);
   return client;
 
-  function wrapMethod(service: DoubledService, method: string, run: Method): Method {
+  function wrapMethod(service: DoubledService, method: string, run: ServiceMethod): ServiceMethod {
     return (...args) => {
       // `banks.list` calls `http.get`. Only the outer call is recorded.
       if (service === 'http' && running.getStore()) return run(...args);
       stub.record(`${service}.${method}`, args);
-      const given = (stub.doubles(service) as Record<string, Method | undefined>)[method];
+      const given = (stub.doubles(service) as Record<string, ServiceMethod | undefined>)[method];
       // The doubles of `request` and `response` receive the request and not the arguments: answerWithDouble() calls them.
       const isByRequest = service === 'http' && (method === 'request' || method === 'response');
       const answer = given && !isByRequest ? () => given(...args) : undefined;
@@ -105,7 +105,7 @@ async function answerWithDouble(
   // Without a running call, the request was made through axiosRef or httpService.
   if (!call) stub.record('http.request', [path, request]);
   const given = call && call.service !== 'http' ? {} : stub.doubles('http');
-  const routes = readRoutes(given);
+  const routes = collectRoutes(given);
   const found = routes.find(method, url.pathname);
   if (found) {
     const { value, pathParams } = found;

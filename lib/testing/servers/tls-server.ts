@@ -31,7 +31,7 @@ export interface ServerPlan {
 
 type Respond = (request: RecordedRequest) => SimulatedAnswer | Promise<SimulatedAnswer>;
 
-interface Connection {
+interface OpenConnection {
   number: number;
   raw: Socket;
   verdict: CertificateVerdict;
@@ -50,7 +50,7 @@ export class TlsServer {
   readonly #server: Server;
   readonly #sockets = new Map<string, Socket>();
   readonly #trafficSecrets = new WeakMap<TLSSocket, Buffer>();
-  readonly #connections = new WeakMap<object, Connection>();
+  readonly #connections = new WeakMap<object, OpenConnection>();
 
   private constructor(
     plan: ServerPlan,
