@@ -28,7 +28,7 @@ export interface TokenSubject {
 export type TokenClaims = (subject: TokenSubject) => object | 'opaque';
 
 /** The properties of a token to issue. */
-interface IssuedToken extends TokenSubject {
+interface TokenRequest extends TokenSubject {
   /** Seconds. */
   lifetime: number;
   /** Binds the token to a client certificate, by its `x5t#S256` thumbprint (RFC 8705, 3.1). */
@@ -52,12 +52,12 @@ export class TokenIssuer {
     this.#claims = claims;
   }
 
-  issue(grant: IssuedToken): string {
-    const { scope, environment, clientId, lifetime, certificateThumbprint } = grant;
+  issue(request: TokenRequest): string {
+    const { scope, environment, clientId, lifetime, certificateThumbprint } = request;
     const subject = { scope, environment, clientId };
     const payload = this.#claims ? this.#claims(subject) : usualClaims(subject, lifetime);
     const token = payload === 'opaque' ? randomBytes(32).toString('base64url') : encodeJwt(payload);
-    if (grant.foreign) return token;
+    if (request.foreign) return token;
     const [oldest] = this.#issued.size < MAX_TOKENS ? [] : this.#issued.keys();
     if (oldest !== undefined) this.#issued.delete(oldest);
     const expiresAt = Date.now() + lifetime * 1000;
