@@ -32,7 +32,7 @@ export class ServiceLifecycle {
     this.#parts = parts;
     // Nest calls no lifecycle hooks of a lazy-loaded module, so start() may never run. The first call then starts the
     // watch on the certificate files. bind() keeps the watch's timers out of the async context of that call.
-    parts.calls.onFirst = AsyncResource.bind(() => parts.identity.follow());
+    parts.calls.onFirstCall = AsyncResource.bind(() => parts.identity.startWatching());
   }
 
   /**
@@ -43,7 +43,7 @@ export class ServiceLifecycle {
   async start(): Promise<void> {
     if (this.#closing) return;
     const { options, io, identity, tokens, auth, banks, calls } = this.#parts;
-    calls.onFirst = undefined;
+    calls.onFirstCall = undefined;
     reportStart(options, identity, io.log);
     if (options.authentication === 'oauth') tokens?.start();
     try {
@@ -55,7 +55,7 @@ export class ServiceLifecycle {
       throw error;
     }
     if (this.#closing) return;
-    identity.follow();
+    identity.startWatching();
   }
 
   /** Aborts the calls that are still in flight after `http.shutdownTimeout`, with a `connection_closed` error. */

@@ -5,7 +5,7 @@ import { ServiceError, ServiceStartupError, messageSentence } from '../errors/in
 import { type Log } from '../exchange/io.js';
 import { systemClock } from '../time/clock.js';
 import { type Identity } from '../tls/client-identity.js';
-import { isNeverSent } from '../tls/material/key-type.js';
+import { isUnsupportedInTls13 } from '../tls/material/key-type.js';
 
 /** Milliseconds by which the start-up check delays the start at most. */
 const CHECK_TIMEOUT_MS = 15_000;
@@ -58,7 +58,7 @@ export function reportStart(
       `Calls go to ${describeOption('urls.oauthBaseUrl')}, which will be deprecated in favour of urls.baseUrl.`,
     );
   }
-  if (isNeverSent(identity.keyType)) {
+  if (isUnsupportedInTls13(identity.keyType)) {
     log.warn(
       `${describeOption('tls.privateKey')} is of the type ${identity.keyType}, for which TLS 1.3 has no signature: a server that ` +
         'speaks TLS 1.3 gets no client certificate. In the developer portal, generate a certificate with an RSA key or a P-256 key.',

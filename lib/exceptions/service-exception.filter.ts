@@ -1,7 +1,7 @@
 import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { throwError, type Observable } from 'rxjs';
 import { describeError, type ServiceApiError, ServiceError } from '../errors/index.js';
-import { ifText } from '../exchange/call-limits.js';
+import { hintIfString } from '../exchange/call-limits.js';
 import { SafeLogger } from '../telemetry/log.js';
 import {
   answerOf,
@@ -71,7 +71,7 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
   constructor(options: ExceptionAnswerOptions = {}) {
     const { invalidRequestStatus: status = 400 } = options;
     if (!Number.isInteger(status) || status < 400 || status > 499) {
-      throw new RangeError(`invalidRequestStatus must be a status from 400 to 499${ifText(status)}`);
+      throw new RangeError(`invalidRequestStatus must be a status from 400 to 499${hintIfString(status)}`);
     }
     this.#options = options;
   }

@@ -1,19 +1,19 @@
 import { copyError, ServiceConnectionError } from '../errors/index.js';
-import { allowListeners } from './call-limits.js';
+import { allowManyListeners } from './call-limits.js';
 import { CallCancelled } from './exchange.types.js';
 import { setImmediate } from '../time/clock.js';
 
 /** Counts the calls in flight, so that a shutdown can wait for them, and end those that take too long. */
 export class CallsInFlight {
   /** Called once, before the first call. */
-  onFirst?: () => void;
+  onFirstCall?: () => void;
   readonly #shutdown = new AbortController();
   #running = 0;
   #isRefusing = false;
   #onIdle?: () => void;
 
   constructor() {
-    allowListeners(this.closed);
+    allowManyListeners(this.closed);
   }
 
   /** Aborts when the grace period of the shutdown is over. The calls in flight then reject with the reason of this signal. */
@@ -22,7 +22,7 @@ export class CallsInFlight {
   }
 
   /** Throws if the shutdown has begun, so that no new calls are accepted. */
-  admit(): void {
+  throwIfDraining(): void {
     if (this.#isRefusing) throw ServiceConnectionError.closed();
   }
 
@@ -42,8 +42,8 @@ export class CallsInFlight {
   enter(): void {
     // An error of its own for each caller, not the shared reason of the signal.
     if (this.closed.aborted) throw ServiceConnectionError.closed();
-    this.onFirst?.();
-    this.onFirst = undefined;
+    this.onFirstCall?.();
+    this.onFirstCall = undefined;
     this.#running += 1;
   }
 

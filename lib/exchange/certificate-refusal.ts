@@ -6,7 +6,7 @@ const MAX_PAGE_BYTES = 4_096;
 /** Whether the answer is a page (HTML). The service talks JSON: this is a proxy, a login page or a website. */
 export function isPage(answer: Pick<ExchangeResponse, 'headers' | 'body'>): boolean {
   const isHtml = /html/i.test(answer.headers['content-type'] ?? '');
-  return isHtml || /^\s*<(!doctype|html|\?xml)/i.test(beginning(answer));
+  return isHtml || /^\s*<(!doctype|html|\?xml)/i.test(bodyStart(answer));
 }
 
 /**
@@ -18,14 +18,14 @@ export function certificateVerdict(answer: ExchangeResponse): 'refused' | 'perha
   const { status } = answer;
   if (status === 495 || status === 496) return 'refused';
   if (![400, 401, 403].includes(status) || !isPage(answer)) return undefined;
-  if (/certificate/i.test(beginning(answer))) return 'refused';
+  if (/certificate/i.test(bodyStart(answer))) return 'refused';
   return status === 400 ? undefined : 'perhaps';
 }
 
 /** Whether the answer says that no certificate arrived: nginx's 496, or its page "No required SSL certificate was sent". */
-export function saysMissed(answer: ExchangeResponse): boolean {
+export function saysCertificateMissing(answer: ExchangeResponse): boolean {
   if (answer.status === 496) return true;
-  const isSaid = /\bno (required )?((SSL|TLS|client) )*certificate\b/i.test(beginning(answer));
+  const isSaid = /\bno (required )?((SSL|TLS|client) )*certificate\b/i.test(bodyStart(answer));
   return isSaid && certificateVerdict(answer) === 'refused';
 }
 
@@ -34,7 +34,7 @@ export function saysMissed(answer: ExchangeResponse): boolean {
  * that needs post-handshake authentication (RFC 8446, 4.6.2), which Node does not offer.
  */
 export function asksTooLate(answer: ExchangeResponse): boolean {
-  return certificateVerdict(answer) === 'perhaps' && /Post-Handshake Auth/i.test(beginning(answer));
+  return certificateVerdict(answer) === 'perhaps' && /Post-Handshake Auth/i.test(bodyStart(answer));
 }
 
 export const ASKS_TOO_LATE =
@@ -46,20 +46,20 @@ export const ASK_EARLIER =
  * Whether the answer of a sidecar may be its own, after the service refused its client certificate: Caddy answers 502 with an
  * empty body, nginx 502, HAProxy 502 or 503 and Apache 500 or 502 with a page. What the service itself says is JSON.
  */
-export function isOfSidecar({ status, body }: Pick<ExchangeResponse, 'status' | 'body'>): boolean {
+export function isFromSidecar({ status, body }: Pick<ExchangeResponse, 'status' | 'body'>): boolean {
   return [500, 502, 503].includes(status) && parseJson(body.toString('utf8')) === undefined;
 }
 
 export const SIDECAR_FAILED = 'the sidecar on this machine got no answer from the service';
-export const OF_SIDECAR_CERTIFICATE =
+export const CHECK_SIDECAR_CERTIFICATE =
   'Look into the log of the sidecar at {address}. If it says that the service ended the connection or sent an alert, the service refused the client certificate of the sidecar: check that certificate, its key and its dates, and that it is of this application and this environment.';
 
-function beginning({ body }: Pick<ExchangeResponse, 'body'>): string {
+function bodyStart({ body }: Pick<ExchangeResponse, 'body'>): string {
   return body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
 }
 
 /** Whether the connection just ended: by a server that refuses without an alert, or by one that crashed. */
-export function isBareEnd({ fault }: Outcome): boolean {
+export function isConnectionReset({ fault }: Outcome): boolean {
   return fault?.kind === 'reset';
 }
 

@@ -1,11 +1,11 @@
 import { type ConnectionErrorKind } from '../errors/index.js';
 import { CONNECT_TIMEOUT } from './exchange.types.js';
 
-export interface Classified {
+export interface ClassifiedError {
   kind: ConnectionErrorKind;
   reason?: string;
   /** OpenSSL's words for why it refused the server's certificate: Node has no code for some causes, only UNSPECIFIED. */
-  words?: string;
+  opensslText?: string;
   /** The number of the TLS alert with which the server ended the connection. */
   alert?: number;
   /** The alert is about our client certificate: the server refused it, or missed it. */
@@ -58,7 +58,7 @@ const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
 };
 
 /** Whether this alert, at the end of a handshake, says that the handshake failed. */
-export function isHandshakeAlert({ alert = 0 }: Pick<Classified, 'alert'>): boolean {
+export function isHandshakeAlert({ alert = 0 }: Pick<ClassifiedError, 'alert'>): boolean {
   return HANDSHAKE_ALERTS.has(alert);
 }
 
@@ -66,7 +66,10 @@ export function isHandshakeAlert({ alert = 0 }: Pick<Classified, 'alert'>): bool
  * Whether the end of a handshake may be the server's refusal of our certificate. Node's own https server, uvicorn and lighttpd
  * with GnuTLS refuse without an alert.
  */
-export function mayBeCertificate({ kind, alert = 0 }: Partial<Pick<Classified, 'kind' | 'alert'>>): boolean {
+export function mayBeCertificateRefusal({
+  kind,
+  alert = 0,
+}: Partial<Pick<ClassifiedError, 'kind' | 'alert'>>): boolean {
   return kind === 'reset' || HANDSHAKE_ALERTS.has(alert) || alert === INTERNAL_ERROR;
 }
 
@@ -74,8 +77,8 @@ export function mayBeCertificate({ kind, alert = 0 }: Partial<Pick<Classified, '
  * Sorts an error of Node, OpenSSL or the system into one of our kinds. Keeps its code, and of its text only what OpenSSL says of
  * the server's certificate, from a list of its own.
  */
-export function classify(error: unknown): Classified {
-  const { code: given, message } = describe(error);
+export function classify(error: unknown): ClassifiedError {
+  const { code: given, message } = readCodeAndMessage(error);
   // A silent proxy has as long as the whole connection, and it is chance which of the two timers is seen first.
   const code = given === 'ERR_PROXY_TIMEOUT' ? CONNECT_TIMEOUT : given;
   // From Node 22.20 on, the code of some alerts has OpenSSL's slash in it: ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE.
@@ -84,8 +87,8 @@ export function classify(error: unknown): Classified {
   const alert = Number(/SSL alert number (\d+)/.exec(message)?.[1] ?? named) || undefined;
   // A proxy's complaint about a certificate is not about the one that we show to the service.
   const certificateRefused = CERTIFICATE_ALERTS.has(alert ?? 0) && !code?.startsWith('ERR_PROXY_');
-  const words = code === 'UNSPECIFIED' ? /^[\w ,/()'-]{3,80}$/.exec(message)?.[0] : undefined;
-  return { kind: kindOf(code, message), reason, words, alert, certificateRefused };
+  const opensslText = code === 'UNSPECIFIED' ? /^[\w ,/()'-]{3,80}$/.exec(message)?.[0] : undefined;
+  return { kind: kindFromCode(code, message), reason, opensslText, alert, certificateRefused };
 }
 
 /**
@@ -97,7 +100,7 @@ function opensslCode(message: string): string {
   return reason === undefined ? 'EPROTO' : `ERR_SSL_${reason.toUpperCase().replace(/\W+/g, '_')}`;
 }
 
-function kindOf(code: string | undefined, message: string): ConnectionErrorKind {
+function kindFromCode(code: string | undefined, message: string): ConnectionErrorKind {
   if (code === undefined) return /socket hang up|aborted/.test(message) ? 'reset' : 'network';
   if (Object.hasOwn(KINDS, code)) return KINDS[code];
   if (code.startsWith('ERR_PROXY_')) return 'proxy';
@@ -106,10 +109,10 @@ function kindOf(code: string | undefined, message: string): ConnectionErrorKind 
 }
 
 // By its form, not its class: an error may come from another realm (a vm context, a worker).
-function describe(error: unknown): { code?: string; message: string } {
+function readCodeAndMessage(error: unknown): { code?: string; message: string } {
   if (typeof error !== 'object' || error === null) return { message: '' };
   const { code, message, errors } = error as { code?: unknown; message?: unknown; errors?: unknown };
   // Happy eyeballs: one error for each address that was tried.
-  if (typeof code !== 'string' && Array.isArray(errors)) return describe(errors[0]);
+  if (typeof code !== 'string' && Array.isArray(errors)) return readCodeAndMessage(errors[0]);
   return { code: typeof code === 'string' ? code : undefined, message: String(message) };
 }

@@ -1,7 +1,7 @@
 import { type ClientRequest } from 'node:http';
 import { type Socket } from 'node:net';
 import { type TLSSocket } from 'node:tls';
-import { type Classified, isHandshakeAlert, mayBeCertificate } from './classify.js';
+import { type ClassifiedError, isHandshakeAlert, mayBeCertificateRefusal } from './classify.js';
 import {
   type ExchangeConnection,
   type ExchangeFaultDetails,
@@ -29,7 +29,7 @@ export class ExchangeProgress {
     this.#hasCertificate = hasCertificate;
   }
 
-  follow(request: ClientRequest): void {
+  observe(request: ClientRequest): void {
     request.on('socket', (socket: Socket | TLSSocket) => {
       this.socketAt = performance.now();
       this.phase = 'connecting';
@@ -52,11 +52,11 @@ export class ExchangeProgress {
   }
 
   /** The details of a fault that comes now. */
-  at({
+  describeFault({
     kind,
     alert,
     certificateRefused: isSaid = false,
-  }: Partial<Classified>): Omit<ExchangeFaultDetails, 'kind'> {
+  }: Partial<ClassifiedError>): Omit<ExchangeFaultDetails, 'kind'> {
     const { phase, reusedSocket } = this;
     const addresses = this.#socket?.autoSelectFamilyAttemptedAddresses;
     // Over TLS 1.3, the verdict on our certificate comes after the request was sent. A server that refuses does not read it.
@@ -69,7 +69,7 @@ export class ExchangeProgress {
       phase: kind === 'proxy' ? 'connecting' : phase,
       reusedSocket,
       certificateRefused,
-      certificateSuspected: !certificateRefused && mayBeVerdict && mayBeCertificate({ kind, alert }),
+      certificateSuspected: !certificateRefused && mayBeVerdict && mayBeCertificateRefusal({ kind, alert }),
       refusedInHandshake: isFailedHandshake || (isSaid && this.isHandshakePending),
       ...(phase === 'connecting' && addresses && { addresses }),
     };

@@ -4,8 +4,7 @@ import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { codedError } from '../errors/error-codes.js';
 import { setImmediate, systemClock } from '../time/clock.js';
-import { BodyBytes } from './body-bytes.js';
-import { classify, type Classified } from './classify.js';
+import { classify, type ClassifiedError } from './classify.js';
 import { decode } from './decode.js';
 import { ExchangeProgress } from './exchange-progress.js';
 import {
@@ -82,7 +81,7 @@ class RunningExchange {
     this.#outgoing = outgoing;
     // Before the progress counts it as connected: nothing has been written yet.
     outgoing.on('socket', (socket) => this.#onSocket(socket));
-    this.#progress.follow(outgoing);
+    this.#progress.observe(outgoing);
     outgoing.on('response', (incoming) => this.#onResponse(incoming));
     // Nobody asked for another protocol (101), and Node would say nothing more of this request.
     outgoing.on('upgrade', (_, socket) => {
@@ -174,7 +173,7 @@ class RunningExchange {
   #onResponse(incoming: IncomingMessage): void {
     this.#progress.phase = 'reading';
     this.#incoming = incoming;
-    const body = new BodyBytes();
+    const body = new BodyBuffer();
     incoming.on('data', (chunk: Buffer) => {
       if (body.length + chunk.length > this.#maxBytes(incoming)) this.#fail({ kind: 'too_large' });
       else body.add(chunk);
@@ -182,7 +181,7 @@ class RunningExchange {
     incoming.on('error', (error) => this.#fail(classify(error)));
     incoming.on('end', () => {
       if (!incoming.complete) return this.#fail({ kind: 'reset' });
-      this.#onBody(incoming, body.whole());
+      this.#onBody(incoming, body.toBuffer());
     });
   }
 
@@ -231,9 +230,9 @@ class RunningExchange {
     this.#outgoing?.destroy();
   };
 
-  #fail(fault: Partial<Classified> & Pick<ExchangeFaultDetails, 'kind' | 'limitMs'>): void {
-    const { kind, reason, words, limitMs } = fault;
-    const details = { kind, reason, words, limitMs, ...this.#progress.at(fault) };
+  #fail(fault: Partial<ClassifiedError> & Pick<ExchangeFaultDetails, 'kind' | 'limitMs'>): void {
+    const { kind, reason, opensslText, limitMs } = fault;
+    const details = { kind, reason, opensslText, limitMs, ...this.#progress.describeFault(fault) };
     this.#settle(() => this.#reject(new ExchangeFault(details)));
     this.#outgoing?.destroy();
   }
@@ -244,6 +243,36 @@ class RunningExchange {
     this.#stopTimer?.();
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     outcome();
+  }
+}
+
+/**
+ * Collects the bytes of a body in one buffer that doubles. A list of chunks would cost 200 bytes for each, and a server may
+ * send chunks of one byte.
+ */
+class BodyBuffer {
+  length = 0;
+  #held: Buffer = Buffer.alloc(0);
+
+  add(chunk: Buffer): void {
+    const length = this.length + chunk.length;
+    // Most bodies are one chunk, which is not copied, nor written into: it is full.
+    if (this.length === 0) this.#held = chunk;
+    else {
+      if (length > this.#held.length) this.#grow(length);
+      chunk.copy(this.#held, this.length);
+    }
+    this.length = length;
+  }
+
+  toBuffer(): Buffer {
+    return this.#held.subarray(0, this.length);
+  }
+
+  #grow(length: number): void {
+    const grown = Buffer.allocUnsafe(2 * length);
+    this.#held.copy(grown, 0, 0, this.length);
+    this.#held = grown;
   }
 }
 

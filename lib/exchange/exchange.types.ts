@@ -96,7 +96,7 @@ export class ExchangeFault extends Error {
   /** System, Node or OpenSSL code. */
   readonly reason?: string;
   /** OpenSSL's words if the reason is UNSPECIFIED. */
-  readonly words?: string;
+  readonly opensslText?: string;
   /** The time limit that was exceeded, in milliseconds. */
   readonly limitMs?: number;
   /** The addresses that were tried, with their ports, if the name has several. */

@@ -33,15 +33,15 @@ export interface FaultPlace extends AddressOption {
 export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> &
   Partial<ExchangeFaultDetails> & {
     /** The server's certificate, as the doctor has seen it; or where a redirect leads. */
-    shown?: string;
+    detail?: string;
   };
 
 /** The meaning of a fault. Values that {@link explainFault} knows, and in a hint options, are in braces. */
-interface Row {
+interface FaultExplanation {
   reason?: RegExp;
-  if?: (fault: ExplainedFault, place: FaultPlace) => boolean;
+  when?: (fault: ExplainedFault, place: FaultPlace) => boolean;
   /** Follows the place in the message. The reason comes at `{reason}`, else at the end. */
-  what: string;
+  message: string;
   hint?: string;
 }
 
@@ -64,238 +64,259 @@ function isProxied({ http, url }: FaultPlace): boolean {
 }
 
 /** For each kind, the first that fits counts; the last one always does. */
-const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
+const EXPLANATIONS: Readonly<Record<ConnectionErrorKind, readonly FaultExplanation[]>> = {
   timeout: [
     {
-      if: ({ phase }) => phase === 'queued',
-      what: 'no free connection within {limit}: all connections of http.maxSockets were in use',
+      when: ({ phase }) => phase === 'queued',
+      message: 'no free connection within {limit}: all connections of http.maxSockets were in use',
       hint: 'Calls that take long hold them: look for those first. Otherwise raise {http.maxSockets}.',
     },
     {
-      if: ({ reason }) => reason === INTERCEPTOR_TIMEOUT,
-      what: 'an interceptor of the application had not settled within {limit}{reason}.',
+      when: ({ reason }) => reason === INTERCEPTOR_TIMEOUT,
+      message: 'an interceptor of the application had not settled within {limit}{reason}.',
       hint: 'Give what it waits for a time limit of its own. If it needs longer, raise the `timeout` of the call, or {http.timeout}.',
     },
     {
-      if: ({ phase, reusedSocket }) => phase === 'connecting' && reusedSocket === true,
-      what: 'nothing was sent: {limit} was over before. Waiting took it all, or this process did not run meanwhile.',
+      when: ({ phase, reusedSocket }) => phase === 'connecting' && reusedSocket === true,
+      message:
+        'nothing was sent: {limit} was over before. Waiting took it all, or this process did not run meanwhile.',
       hint: 'If the limit is short, raise it: the `timeout` of the call, or {http.timeout}. Otherwise find out what held the process: too little CPU, or code that blocks the event loop.',
     },
     {
-      if: (fault, place) => isUnsent(fault) && isProxied(place),
-      what: 'no connection within {limit}{reason}: the proxy{proxy} opened no tunnel, or {host} did not answer behind it.',
+      when: (fault, place) => isUnsent(fault) && isProxied(place),
+      message:
+        'no connection within {limit}{reason}: the proxy{proxy} opened no tunnel, or {host} did not answer behind it.',
       hint: OF_PROXY,
     },
     {
-      if: isUnsent,
-      what: 'no connection to {host}, port {port}, within {limit}{reason}{tried}. Mostly a firewall that drops packets without a word; or a server that is down or does not answer the handshake.',
+      when: isUnsent,
+      message:
+        'no connection to {host}, port {port}, within {limit}{reason}{tried}. Mostly a firewall that drops packets without a word; or a server that is down or does not answer the handshake.',
       hint: 'Ask who runs the network to allow connections to {host}, port {port}. Check host and port of {address} too. If the way is only long, raise {http.connectTimeout}.',
     },
     {
-      if: (_, { server }) => server === 'token',
-      what: '{waited} within {limit}',
+      when: (_, { server }) => server === 'token',
+      message: '{waited} within {limit}',
       hint: "Try again later. If it stays so, tell the service's operator that the endpoint is slow.",
     },
     {
-      what: '{waited} within {limit}',
+      message: '{waited} within {limit}',
       hint: 'If such calls need longer, raise the time limit: the `timeout` of the call, or {http.timeout}; for one attempt {http.attemptTimeout}. Otherwise the service is slow: tell its operator.',
     },
   ],
   reset: [
     {
-      if: (fault) => fault.certificateSuspected === true && !isUnsent(fault),
-      what: 'the connection ended before any byte of an answer{reason}. Either the server refused the client certificate (some do so without a TLS alert: Node, uvicorn, lighttpd with GnuTLS), or it crashed or restarted{orProxy}.',
+      when: (fault) => fault.certificateSuspected === true && !isUnsent(fault),
+      message:
+        'the connection ended before any byte of an answer{reason}. Either the server refused the client certificate (some do so without a TLS alert: Node, uvicorn, lighttpd with GnuTLS), or it crashed or restarted{orProxy}.',
       hint: `Check {tls.certificate}: is it of this application and this environment, and made for clients (extended key usage clientAuth)? If it is right, ask the service's operator what the log of the server says.`,
     },
     {
-      if: (fault, place) => isUnsent(fault) && !fault.reusedSocket && isProxied(place),
-      what: 'the tunnel of the proxy{proxy} ended in the TLS handshake, before anything was sent{reason}. Either the proxy does not reach {host}, port {port} (Squid may open a tunnel before it connects), or it is a web server that answers CONNECT like any request, or the server ended the connection.',
+      when: (fault, place) => isUnsent(fault) && !fault.reusedSocket && isProxied(place),
+      message:
+        'the tunnel of the proxy{proxy} ended in the TLS handshake, before anything was sent{reason}. Either the proxy does not reach {host}, port {port} (Squid may open a tunnel before it connects), or it is a web server that answers CONNECT like any request, or the server ended the connection.',
       hint: `${OF_PROXY} If it does, check {address}{andCertificate}.`,
     },
     {
-      if: (_, place) => isProxied(place),
-      what: 'the connection ended before the whole answer was there{reason}: by the server, or by the proxy{proxy}, which may end a tunnel over which nothing is sent for a while (Apache after 60 s).',
+      when: (_, place) => isProxied(place),
+      message:
+        'the connection ended before the whole answer was there{reason}: by the server, or by the proxy{proxy}, which may end a tunnel over which nothing is sent for a while (Apache after 60 s).',
       hint: 'If long calls end so, always after the same time, ask who runs the proxy in {http.proxy} to raise its idle limit.',
     },
     {
-      if: (fault, { url }) => isUnsent(fault) && !fault.reusedSocket && url.protocol === 'https:',
-      what: 'the server ended the connection before anything was sent, without a reason{reason}. Likely a firewall or load balancer that does not let this machine or host name through; or a server that {orRefuses}is not for TLS.',
+      when: (fault, { url }) => isUnsent(fault) && !fault.reusedSocket && url.protocol === 'https:',
+      message:
+        'the server ended the connection before anything was sent, without a reason{reason}. Likely a firewall or load balancer that does not let this machine or host name through; or a server that {orRefuses}is not for TLS.',
       hint: `Check {address}. If it is right, ask the service's operator whether the address of this machine has to be allowed first{andCertificate}.`,
     },
     {
-      if: (_, { url }) => url.protocol === 'http:',
-      what: 'the connection ended before the whole answer was there{reason}. The address begins with http:, for a sidecar on this machine.',
+      when: (_, { url }) => url.protocol === 'http:',
+      message:
+        'the connection ended before the whole answer was there{reason}. The address begins with http:, for a sidecar on this machine.',
       hint: 'Look into the log of what listens at {address}: Apache and HAProxy end the connection so if the service refused the client certificate of the sidecar before. If that is no sidecar but the server itself, write https: there.',
     },
-    { what: 'the connection ended before the whole answer was there' },
+    { message: 'the connection ended before the whole answer was there' },
   ],
   refused: [
     {
-      what: 'the connection was refused{reason}. Nothing listens there, or a firewall rejects connections.',
+      message:
+        'the connection was refused{reason}. Nothing listens there, or a firewall rejects connections.',
       hint: `Check host and port of {address}, and that what should listen there runs.`,
     },
   ],
   dns: [
     {
-      what: 'the name {host} could not be looked up',
+      message: 'the name {host} could not be looked up',
       hint: `Check the spelling in {address}. If it is right, the name may be known in another network only (a VPN, a cluster's own DNS), or this machine has no DNS server that answers.`,
     },
   ],
   tls: [
     {
       reason: new RegExp(`^${FOREIGN_CONNECTION}$`),
-      what: "nothing was sent, because the connection was not made by this module: it has neither the client certificate nor the module's verification. Something in this process replaces the agent of all requests, most likely global-agent{reason}.",
+      message:
+        "nothing was sent, because the connection was not made by this module: it has neither the client certificate nor the module's verification. Something in this process replaces the agent of all requests, most likely global-agent{reason}.",
       hint: 'Remove that, or let it leave requests with an agent of their own alone (global-agent: GLOBAL_AGENT_FORCE_GLOBAL_AGENT=false). To use a proxy, set {http.proxy}.',
     },
     {
-      if: ({ certificateSuspected }) => certificateSuspected === true,
-      what: 'the server ended the TLS handshake{reason}. It may have refused the client certificate.',
+      when: ({ certificateSuspected }) => certificateSuspected === true,
+      message: 'the server ended the TLS handshake{reason}. It may have refused the client certificate.',
       hint: `Check {tls.certificate}: is it of this application and this environment, and made for clients (extended key usage clientAuth)? If it is right, tell the service's operator.`,
     },
     {
-      if: ({ reason = '', certificateRefused }, { server, hasCertificate }) =>
+      when: ({ reason = '', certificateRefused }, { server, hasCertificate }) =>
         server === 'token' &&
         !hasCertificate &&
         (certificateRefused === true || MAY_MISS_CERTIFICATE.test(reason)),
-      what: 'the server ended the TLS handshake{reason}. It may ask for a client certificate, and none is offered.',
+      message:
+        'the server ended the TLS handshake{reason}. It may ask for a client certificate, and none is offered.',
       hint: `Set {oauth.mtls} to true (with {tls.certificate} and {tls.privateKey}); or put an address that does not ask for one into {address}.`,
     },
     {
       reason: MAY_MISS_CERTIFICATE,
-      if: (_, { hasCertificate }) => !hasCertificate,
-      what: 'the server ended the TLS handshake{reason}. It may demand a client certificate, and none is configured; or it has no cipher in common with this client.',
+      when: (_, { hasCertificate }) => !hasCertificate,
+      message:
+        'the server ended the TLS handshake{reason}. It may demand a client certificate, and none is configured; or it has no cipher in common with this client.',
       hint: `If {address} is one for mutual TLS, set {tls.certificate} and {tls.privateKey}. ${TELL}`,
     },
     {
       reason: HANDSHAKE_FAILURE,
-      if: isUnsent,
-      what: 'the server ended the TLS handshake{reason} before it asked for anything: mostly it has no cipher in common with this client, or does not know the host name',
+      when: isUnsent,
+      message:
+        'the server ended the TLS handshake{reason} before it asked for anything: mostly it has no cipher in common with this client, or does not know the host name',
       hint: TELL,
     },
     {
       reason: HANDSHAKE_FAILURE,
-      what: 'the server ended the TLS handshake{reason}. It may demand a client certificate, of a kind it takes.',
+      message:
+        'the server ended the TLS handshake{reason}. It may demand a client certificate, of a kind it takes.',
       hint: 'Check {tls.certificate} and {address}.',
     },
     {
       reason: NO_TLS,
-      if: (_, place) => isProxied(place),
-      what: 'what comes out of the tunnel of the proxy{proxy} is not TLS{reason}. Either it is a page of the proxy, which does not reach {host}, port {port} (Squid may open a tunnel before it connects), or a server of plain HTTP listens there.',
+      when: (_, place) => isProxied(place),
+      message:
+        'what comes out of the tunnel of the proxy{proxy} is not TLS{reason}. Either it is a page of the proxy, which does not reach {host}, port {port} (Squid may open a tunnel before it connects), or a server of plain HTTP listens there.',
       hint: OF_PROXY,
     },
     {
       reason: NO_TLS,
-      what: 'the server answers with something that is not TLS, for example plain HTTP',
+      message: 'the server answers with something that is not TLS, for example plain HTTP',
       hint: `Put the port of HTTPS into {address} (443 if none is named).`,
     },
     {
       reason: /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/,
-      what: "the server's certificate has expired or is not valid yet{shown}{reason}. This machine's clock says {now}.",
+      message:
+        "the server's certificate has expired or is not valid yet{detail}{reason}. This machine's clock says {now}.",
       hint: `Compare this machine's clock with the real time. If it is right, only the service's operator can renew the certificate: tell them.{doctor}`,
     },
     {
       reason: /^ERR_TLS_CERT_ALTNAME_INVALID$/,
-      what: "the server's certificate is for another host name{shown}, not for {host}",
+      message: "the server's certificate is for another host name{detail}, not for {host}",
       hint: `Put the host name that the service's documentation gives into {address}. ${OTHER_SERVER}`,
     },
     {
       reason: /^CERT_SIGNATURE_FAILURE$/,
-      what: "the server's certificate is not signed by what it is verified against: {trust}. An authority there has the same name, but another key{shown}{reason}.",
+      message:
+        "the server's certificate is not signed by what it is verified against: {trust}. An authority there has the same name, but another key{detail}{reason}.",
       hint: `If {tls.chain} has two certificates of that name, leave only the one that the developer portal has now. It may also be the chain of another environment. Check {address} too. ${OTHER_SERVER}`,
     },
     {
       reason: /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_UNTRUSTED|INVALID_CA)/,
-      what: "the server's certificate is not signed by what it is verified against: {trust}{shown}{reason}.",
+      message:
+        "the server's certificate is not signed by what it is verified against: {trust}{detail}{reason}.",
       hint: `Download the whole chain of this environment from the developer portal (authentication section, "certificate chain"), and put it into {tls.chain}. Check {address} too. ${OTHER_SERVER}`,
     },
     {
       reason: /^(CERT_|CRL_|INVALID_|PATH_LENGTH|HOSTNAME_|ERROR_IN_CERT|UNSPECIFIED)/,
-      what: "the server's certificate was refused{words}{shown}{reason}.",
+      message: "the server's certificate was refused{opensslText}{detail}{reason}.",
       hint: `Check {address}. It may also be that of {opener}, which has to leave {host} alone. Otherwise only the service's operator can replace the certificate: tell them.{doctor}`,
     },
-    { what: 'the TLS connection failed', hint: TELL },
+    { message: 'the TLS connection failed', hint: TELL },
   ],
   proxy: [
     {
       reason: /_AUTH_SCHEME$/,
-      what: 'the proxy{proxy} wants a way to log in that is not supported (NTLM, Negotiate): only Basic is',
+      message:
+        'the proxy{proxy} wants a way to log in that is not supported (NTLM, Negotiate): only Basic is',
       hint: 'User and password are not at fault. Ask who runs the proxy for Basic, or for a way without a password; or run a helper such as cntlm on this machine, and put it into {http.proxy}.',
     },
     {
       reason: /_TUNNEL_40[17]$/,
-      what: 'the proxy{proxy} refuses the user and password, or wants them',
+      message: 'the proxy{proxy} refuses the user and password, or wants them',
       hint: 'Check {http.proxy}: http://user:password@host:port, with reserved characters percent-encoded.',
     },
     {
       reason: /_TUNNEL_(400|405|501)$/,
-      what: 'what listens at{proxy} is not a proxy: it refuses CONNECT, as web servers do',
+      message: 'what listens at{proxy} is not a proxy: it refuses CONNECT, as web servers do',
       hint: 'Check host and port of {http.proxy}.',
     },
     {
       reason: /_TUNNEL_(404|5\d\d)$/,
-      what: 'the proxy{proxy} cannot reach {host}, port {port}: it cannot look the name up, or gets no answer',
+      message:
+        'the proxy{proxy} cannot reach {host}, port {port}: it cannot look the name up, or gets no answer',
       hint: `Check the host and port in {address}. If they are right, ask who runs the proxy in {http.proxy}.`,
     },
     {
       reason: /_TUNNEL_4/,
-      what: 'the proxy{proxy} does not allow connections to {host}',
+      message: 'the proxy{proxy} does not allow connections to {host}',
       hint: `Ask who runs the proxy to allow {host}. Check {http.proxy} and {address}.`,
     },
     {
       reason: /^ERR_PROXY_(CERT_|SELF_SIGNED|UNABLE_TO_|DEPTH_ZERO|TLS_CERT|INVALID_|UNSPECIFIED)/,
-      what: "the certificate of the proxy{proxy} was refused. It is verified against Node's public roots",
+      message: "the certificate of the proxy{proxy} was refused. It is verified against Node's public roots",
       hint: `If an authority of your own signed it, name that authority's certificate in NODE_EXTRA_CA_CERTS. Check {http.proxy} too.`,
     },
     {
-      what: 'the proxy{proxy} cannot be reached, or opens no tunnel to {host}',
+      message: 'the proxy{proxy} cannot be reached, or opens no tunnel to {host}',
       hint: OF_PROXY,
     },
   ],
   protocol: [
     {
       reason: /^HPE_HEADER_OVERFLOW$/,
-      what: 'the headers of the answer are larger than Node takes',
+      message: 'the headers of the answer are larger than Node takes',
       hint: `Start Node with --max-http-header-size=65536 (NODE_OPTIONS has it too). If that is not enough, tell the service's operator.`,
     },
     {
       reason: /^HPE_/,
-      what: 'the answer is malformed: it breaks a rule of HTTP/1.1, {rule}',
+      message: 'the answer is malformed: it breaks a rule of HTTP/1.1, {rule}',
       hint: `What answers may speak another protocol, or be a proxy that changes answers. ${TELL}`,
     },
     {
       reason: /^ERR_HTTP_CONTENT_CODING$/,
-      what: 'the answer is malformed: its Content-Encoding is not one that was asked for (gzip, deflate, br)',
+      message:
+        'the answer is malformed: its Content-Encoding is not one that was asked for (gzip, deflate, br)',
       hint: TELL,
     },
     {
       reason: /^(Z_|ERR_(BROTLI|_ERROR)_)/,
-      what: 'the answer is malformed: its body is not what its Content-Encoding says, or is cut',
+      message: 'the answer is malformed: its body is not what its Content-Encoding says, or is cut',
       hint: TELL,
     },
-    { what: 'the exchange broke a rule of HTTP' },
+    { message: 'the exchange broke a rule of HTTP' },
   ],
   redirect: [
     {
-      what: 'it answers with a redirect{shown}, which is never followed',
+      message: 'it answers with a redirect{detail}, which is never followed',
       hint: `Put the address where the token endpoint is into {address}. If only a slash at the end is added, the server wants /oauth2/token/, which cannot be set: ask its operator to take the address without it.`,
     },
   ],
   too_large: [
     {
-      if: (_, { server }) => server === 'api',
-      what: 'the answer is larger than http.maxResponseBytes, or maxResponseBytes of the call',
+      when: (_, { server }) => server === 'api',
+      message: 'the answer is larger than http.maxResponseBytes, or maxResponseBytes of the call',
     },
-    { what: 'the answer is too large' },
+    { message: 'the answer is too large' },
   ],
-  closed: [{ reason: /^ERR_CANCELED$/, what: 'the call was cancelled' }, { what: CLIENT_CLOSED }],
+  closed: [{ reason: /^ERR_CANCELED$/, message: 'the call was cancelled' }, { message: CLIENT_CLOSED }],
   network: [
     {
       reason: /^E[MN]FILE$/,
-      what: 'too many files and connections are open{reason}. No connection could be made.',
+      message: 'too many files and connections are open{reason}. No connection could be made.',
       hint: 'Raise the limit of open files (ulimit -n), or look for what leaves files or connections open.',
     },
     {
-      what: 'the network failed',
+      message: 'the network failed',
       hint: 'Check the network of this machine, and host and port of {address}.',
     },
   ],
@@ -304,22 +325,22 @@ const ROWS: Readonly<Record<ConnectionErrorKind, readonly Row[]>> = {
 /** Explains a fault: message, and what to do. */
 export function explainFault(where: string, fault: ExplainedFault, place: FaultPlace): Explanation {
   const { url, http, server, hasChain, hasCertificate } = place;
-  const { kind, phase, reason = '', words, limitMs, addresses, shown } = fault;
-  const isFitting = (row: Row): boolean =>
-    (row.reason?.test(reason) ?? true) && (row.if?.(fault, place) ?? true);
-  const { what, hint } = ROWS[kind].find(isFitting) ?? ROWS.network[1];
+  const { kind, phase, reason = '', opensslText, limitMs, addresses, detail } = fault;
+  const isFitting = (row: FaultExplanation): boolean =>
+    (row.reason?.test(reason) ?? true) && (row.when?.(fault, place) ?? true);
+  const { message, hint } = EXPLANATIONS[kind].find(isFitting) ?? EXPLANATIONS.network[1];
   // A server that gets none cannot refuse it.
   const asked = hint?.replace(
     '{andCertificate}',
     hasCertificate ? ', and whether {tls.certificate} is accepted' : '',
   );
-  const variable = isUnreached(fault) ? http?.ignoredProxyFor?.(url.href) : undefined;
+  const variable = isServerUnreached(fault) ? http?.ignoredProxyFor?.(url.href) : undefined;
   const secret = http?.proxyFor?.(url.href);
   // Its host alone: it may have a password.
   const proxy = secret && ` ${new URL(secret.reveal()).host}`;
   const roots = hasChain && server === 'api' ? [] : ["Node's public roots"];
   const explained = fillExplanation(
-    what.includes('{reason}') ? what : `${what}{reason}.`,
+    message.includes('{reason}') ? message : `${message}{reason}.`,
     { hint: variable === undefined ? asked : `${asked} ${PAST_THE_PROXY}` },
     {
       variable,
@@ -330,10 +351,10 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       host: url.hostname.replace(/^\[|\]$/g, ''),
       port: url.port || (url.protocol === 'https:' ? '443' : '80'),
       tried: addresses?.length ? `; its addresses, tried one after the other: ${addresses.join(', ')}` : '',
-      shown,
-      words: words && `: ${words}`,
+      detail,
+      opensslText: opensslText && `: ${opensslText}`,
       // It has seen them.
-      doctor: shown === undefined ? DOCTOR : undefined,
+      doctor: detail === undefined ? DOCTOR : undefined,
       trust: [...roots, hasChain ? "tls.chain, the service's public chain" : []].flat().join(' and '),
       waited:
         phase === 'reading'
@@ -356,6 +377,6 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
 }
 
 /** Whether nothing of the service has answered. */
-function isUnreached(fault: ExplainedFault): boolean {
+function isServerUnreached(fault: ExplainedFault): boolean {
   return /^(dns|refused|timeout|reset|network)$/.test(fault.kind) && isUnsent(fault) && !fault.reusedSocket;
 }

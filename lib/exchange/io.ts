@@ -14,5 +14,5 @@ export interface ServiceIo {
   log: Log;
 }
 
-const silently = (): void => undefined;
-export const SILENT: Log = { debug: silently, log: silently, warn: silently, error: silently };
+const ignore = (): void => undefined;
+export const SILENT: Log = { debug: ignore, log: ignore, warn: ignore, error: ignore };

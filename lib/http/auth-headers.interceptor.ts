@@ -66,7 +66,7 @@ export class AuthHeadersInterceptor {
     const { calls, options, identity } = this.#client;
     const intercepted = config.adapter === this.#adapter ? undefined : interceptedCallOf(config.adapter);
     if (!intercepted) {
-      calls.admit();
+      calls.throwIfDraining();
       // An adapter of the host application, such as a mock or a cache. It would be used in place of ours.
       if (config.adapter !== this.#adapter) throw ServiceRequestError.ofMisuse('adapter', OTHER_ADAPTER);
     }

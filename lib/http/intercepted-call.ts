@@ -55,7 +55,7 @@ export class InterceptedCall {
   async run(work: () => Promise<unknown>): Promise<unknown> {
     const { calls } = this.#client;
     const { signal } = this.#outerCall;
-    calls.admit();
+    calls.throwIfDraining();
     calls.enter();
     try {
       return await new Promise((resolve, reject) => {

@@ -4,7 +4,7 @@ import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { BanksService } from '../banks/banks.service.js';
 import { systemClock } from '../time/clock.js';
 import { describeError, ServiceError, ServiceRequestError } from '../errors/index.js';
-import { checkTimeout, ifText } from '../exchange/call-limits.js';
+import { checkTimeout, hintIfString } from '../exchange/call-limits.js';
 import { getServiceToken } from '../service-token.js';
 import { SafeLogger } from '../telemetry/log.js';
 import { certificateDetails, certificateFault } from './certificate-health.js';
@@ -148,5 +148,8 @@ function isNotConfigured(error: unknown): boolean {
 
 function checkDays(days: unknown): void {
   if (typeof days === 'number' && days >= 0) return;
-  throw ServiceRequestError.ofMisuse('minCertificateDays', `must be a number of days from 0${ifText(days)}`);
+  throw ServiceRequestError.ofMisuse(
+    'minCertificateDays',
+    `must be a number of days from 0${hintIfString(days)}`,
+  );
 }

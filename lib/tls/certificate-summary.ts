@@ -12,7 +12,7 @@ export function daysLeft({ validTo }: Pick<CertificateSummary, 'validTo'>, now: 
 }
 
 /** Whether a certificate should be renewed by now, or has expired. */
-export function isEnding({ validFrom, validTo }: CertificateSummary, now: number): boolean {
+export function isDueForRenewal({ validFrom, validTo }: CertificateSummary, now: number): boolean {
   const [from, to] = [validFrom.getTime(), validTo.getTime()];
   return to - now < Math.min(WARNING_MS, (to - from) / 3);
 }
@@ -20,8 +20,8 @@ export function isEnding({ validFrom, validTo }: CertificateSummary, now: number
 /** The public facts of a certificate; plain data. */
 export function summarize(certificate: X509Certificate): CertificateSummary {
   return {
-    subject: oneLine(certificate.subject) || otherName(certificate),
-    issuer: oneLine(certificate.issuer),
+    subject: joinLines(certificate.subject) || alternativeName(certificate),
+    issuer: joinLines(certificate.issuer),
     fingerprint256: certificate.fingerprint256,
     validFrom: new Date(certificate.validFrom),
     validTo: new Date(certificate.validTo),
@@ -34,11 +34,11 @@ export function describeCertificate({ subject, fingerprint256 }: CertificateSumm
 }
 
 /** Certificates of SPIFFE and of some public authorities have no subject. */
-function otherName({ subjectAltName, serialNumber }: X509Certificate): string {
+function alternativeName({ subjectAltName, serialNumber }: X509Certificate): string {
   return subjectAltName?.slice(0, MAX_NAME) ?? `serial number ${serialNumber}`;
 }
 
 // Node puts one attribute in each line. An empty name is undefined in some versions.
-function oneLine(name: string | undefined): string {
+function joinLines(name: string | undefined): string {
   return (name ?? '').split('\n').join(', ');
 }

@@ -6,8 +6,8 @@ import { type TlsSettings } from '../config/resolved-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Log } from '../exchange/io.js';
 import { daysLeft, describeCertificate, summarize } from './certificate-summary.js';
-import { Connections, connectPlain } from './connections/connections.js';
-import { IdentityAgent, type IdentityPoolSettings } from './connections/identity-agent.js';
+import { KeepAliveAgent, plainConnector } from './connections/keep-alive-agent.js';
+import { IdentityAgent, type IdentityAgentSettings } from './connections/identity-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
 import { isFromFiles, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
 import { contextMaker, type ContextMaker } from './material/secure-contexts.js';
@@ -16,7 +16,7 @@ import { IdentityWatch } from './reload/identity-watch.js';
 
 /** `maxSockets` is for each of the agents. */
 export interface ClientIdentitySettings extends Pick<
-  IdentityPoolSettings,
+  IdentityAgentSettings,
   'maxSockets' | 'proxyFor' | 'connectTimeoutMs' | 'idleTimeoutMs'
 > {
   tls: TlsSettings;
@@ -41,12 +41,12 @@ export interface IdentityStatus {
 const FILES_PERIOD_MS = 2_000;
 const FUNCTION_PERIOD_MS = 60_000;
 /** While calls are refused, files are read again at most once in this time, and a function is called at most so often. */
-const REREAD_FILES_MS = 1_000;
-const REREAD_FUNCTION_MS = 10_000;
+const MIN_FILES_PERIOD_MS = 1_000;
+const MIN_FUNCTION_PERIOD_MS = 10_000;
 /** How long calls wait for new files, from the first refusal on. */
 const WAIT_MS = 2_000;
 /** If only some servers refuse a certificate, calls wait at most once in this time. */
-const WAIT_AGAIN_MS = 60_000;
+const WAIT_PERIOD_MS = 60_000;
 
 type CallAddress = Pick<URL, 'protocol' | 'hostname' | 'port'>;
 
@@ -62,24 +62,24 @@ export class ClientIdentity {
   readonly httpsAgent: IdentityAgent;
   /** For the token endpoint: servers are verified against the public roots and `tls.chain`. */
   readonly tokenAgent: IdentityAgent;
-  readonly #plainAgent: Connections;
-  readonly #plainTokenAgent: Connections;
+  readonly #plainAgent: KeepAliveAgent;
+  readonly #plainTokenAgent: KeepAliveAgent;
 
   readonly #settings: ClientIdentitySettings;
   readonly #contextsFor: ContextMaker;
   readonly #watch: IdentityWatch;
   /** Whether the inputs are read again by themselves. */
-  readonly #isFollowed: boolean;
+  readonly #isReloadable: boolean;
   readonly #listeners = new Set<() => void>();
   /** Where calls go that wait for a token. */
   readonly #awaitingToken = new Set<CallAddress>();
-  #inUse: LoadedIdentity;
+  #current: LoadedIdentity;
   /** What was read last, and cannot be used. */
-  #unusable?: Required<IdentityStatus>['lastReloadFault'] & { digest: string };
+  #rejected?: Required<IdentityStatus>['lastReloadFault'] & { digest: string };
   #isClosed = false;
   #stopExpiry?: () => void;
   /** The last reading after a refusal. Times are monotonic milliseconds. */
-  #reread = { at: -Infinity, done: Promise.resolve(false) };
+  #lastReload = { at: -Infinity, done: Promise.resolve(false) };
   /** The first refusal that calls wait after. */
   #firstRefusal = { of: '', at: -Infinity };
 
@@ -101,24 +101,24 @@ export class ClientIdentity {
     const { tls, clock, maxSockets } = settings;
     this.#settings = settings;
     this.#contextsFor = contextsFor;
-    this.#inUse = loaded;
+    this.#current = loaded;
     // One more: requests for customer tokens may use `maxSockets`, and the one for the api token must not wait for them.
     const forTokens = { ...settings, maxSockets: maxSockets + 1 };
     this.httpsAgent = new IdentityAgent(() => loaded.apiContext, settings);
     this.tokenAgent = new IdentityAgent(loaded.tokenContext, forTokens);
     // Not at the beginning of the call: the token may come from a shared store, or a mock may answer in the endpoint's place.
-    this.tokenAgent.onRequest = () => this.#awaitingToken.forEach((url) => this.#connectAhead(url));
-    this.#plainAgent = new Connections(connectPlain(settings), settings);
-    this.#plainTokenAgent = new Connections(connectPlain(settings), forTokens);
+    this.tokenAgent.beforeRequest = () => this.#awaitingToken.forEach((url) => this.#preconnect(url));
+    this.#plainAgent = new KeepAliveAgent(plainConnector(settings), settings);
+    this.#plainTokenAgent = new KeepAliveAgent(plainConnector(settings), forTokens);
     const isFunction = typeof tls.source === 'function';
-    this.#isFollowed = tls.reload && (isFunction || isFromFiles(tls));
+    this.#isReloadable = tls.reload && (isFunction || isFromFiles(tls));
     const watch = {
       clock,
       periodMs: isFunction ? FUNCTION_PERIOD_MS : FILES_PERIOD_MS,
       // A function returns whole values, and one that issues a certificate at each call never the same.
-      twice: !isFunction,
+      needsTwoReads: !isFunction,
       read: (stopped: AbortSignal) => readIdentity(tls, clock, stopped),
-      apply: (snapshot: IdentitySnapshot) => this.#apply(snapshot),
+      apply: (snapshot: IdentitySnapshot) => this.#applySnapshot(snapshot),
     };
     this.#watch = new IdentityWatch(watch, loaded.digest);
   }
@@ -127,10 +127,10 @@ export class ClientIdentity {
    * Begins to follow the files (or the function) and the certificate's expiry. Not in {@link open}: if the host's start
    * fails elsewhere, nobody would stop it.
    */
-  follow(): void {
+  startWatching(): void {
     if (this.#isClosed || this.#stopExpiry) return;
-    this.#stopExpiry = watchExpiry(() => this.#inUse, this.#settings.clock, this.#settings.log);
-    if (this.#isFollowed) this.#watch.start();
+    this.#stopExpiry = watchExpiry(() => this.#current, this.#settings.clock, this.#settings.log);
+    if (this.#isReloadable) this.#watch.start();
   }
 
   /** The agent for a call of the API. */
@@ -147,10 +147,10 @@ export class ClientIdentity {
    * Waits for a token of a call. While it is requested from the endpoint, the API's connection is made too: the call then waits
    * for fewer round trips.
    */
-  async connectDuring<T>(url: CallAddress, token: () => Promise<T>): Promise<T> {
+  async preconnectDuring<T>(url: CallAddress, token: () => Promise<T>): Promise<T> {
     this.#awaitingToken.add(url);
     // Another call has requested it already.
-    if (Object.keys(this.tokenAgent.sockets).length > 0) this.#connectAhead(url);
+    if (Object.keys(this.tokenAgent.sockets).length > 0) this.#preconnect(url);
     try {
       return await token();
     } finally {
@@ -158,12 +158,12 @@ export class ClientIdentity {
     }
   }
 
-  #connectAhead(url: CallAddress): void {
-    if (url.protocol === 'https:') this.httpsAgent.connectAhead(url);
+  #preconnect(url: CallAddress): void {
+    if (url.protocol === 'https:') this.httpsAgent.preconnect(url);
   }
 
   get certificate(): CertificateSummary | undefined {
-    return this.#inUse.certificate;
+    return this.#current.certificate;
   }
 
   /**
@@ -171,39 +171,39 @@ export class ClientIdentity {
    * from us.
    */
   get lastIssuer(): string | undefined {
-    const last = this.#inUse.sent.at(-1);
+    const last = this.#current.sent.at(-1);
     return last && last.issuer !== last.subject ? summarize(last).issuer : undefined;
   }
 
   /** The type of the certificate's key, for example `RSA` or `P-256`. */
   get keyType(): string | undefined {
-    return this.#inUse.keyType;
+    return this.#current.keyType;
   }
 
   /** Of the API's connections. */
   get secureContext(): SecureContext {
-    return this.#inUse.apiContext;
+    return this.#current.apiContext;
   }
 
   /** Whether the service is verified against `tls.chain`; else against Node's public roots. */
   get hasChain(): boolean {
-    return this.#inUse.chain.length > 0;
+    return this.#current.chain.length > 0;
   }
 
   /** Whether public roots are used though `tls.publicRoots` is not set. */
   get lacksChain(): boolean {
-    return this.#inUse.lacksChain;
+    return this.#current.lacksChain;
   }
 
   /** What is in use, with all its certificates. */
   get loaded(): LoadedIdentity {
-    return this.#inUse;
+    return this.#current;
   }
 
   get status(): IdentityStatus {
     const now = this.#settings.clock.now();
-    const { firstToEnd: certificate } = this.#inUse;
-    const { at, faults } = this.#unusable ?? {};
+    const { firstToEnd: certificate } = this.#current;
+    const { at, faults } = this.#rejected ?? {};
     return {
       healthy: !certificate || now < certificate.validTo.getTime(),
       ...(certificate && { certificate, daysLeft: daysLeft(certificate, now) }),
@@ -221,9 +221,9 @@ export class ClientIdentity {
    * logged once and shows in {@link status}, and the last good one stays in use. Never rejects.
    */
   async reload(): Promise<boolean> {
-    const before = this.#inUse;
+    const before = this.#current;
     await this.#watch.readNow();
-    return this.#inUse.digest !== before.digest;
+    return this.#current.digest !== before.digest;
   }
 
   /**
@@ -240,24 +240,24 @@ export class ClientIdentity {
   ): Promise<boolean> {
     const isOther = () => this.certificate?.fingerprint256 !== refused?.fingerprint256;
     const isFunction = typeof this.#settings.tls.source === 'function';
-    if (isOther() || !this.#isFollowed || (isFunction && filesOnly)) return isOther();
+    if (isOther() || !this.#isReloadable || (isFunction && filesOnly)) return isOther();
     const clock = watching(this.#settings.clock);
     const of = refused?.fingerprint256 ?? '';
-    const isNew = of !== this.#firstRefusal.of || clock.monotonic() - this.#firstRefusal.at > WAIT_AGAIN_MS;
+    const isNew = of !== this.#firstRefusal.of || clock.monotonic() - this.#firstRefusal.at > WAIT_PERIOD_MS;
     if (mayWait && isNew) this.#firstRefusal = { of, at: clock.monotonic() };
     const endsAt = mayWait && !isFunction ? this.#firstRefusal.at + WAIT_MS : -Infinity;
     for (;;) {
       const now = clock.monotonic();
-      const { at } = this.#reread;
-      const isDue = now - at >= (isFunction ? REREAD_FUNCTION_MS : REREAD_FILES_MS);
+      const { at } = this.#lastReload;
+      const isDue = now - at >= (isFunction ? MIN_FUNCTION_PERIOD_MS : MIN_FILES_PERIOD_MS);
       // The last reading is at the end of the wait, though the one before it may be less than a second ago.
       const isLast = now >= endsAt;
-      if (isDue || (isLast && at < endsAt)) this.#reread = { at: now, done: this.reload() };
-      await this.#reread.done;
+      if (isDue || (isLast && at < endsAt)) this.#lastReload = { at: now, done: this.reload() };
+      await this.#lastReload.done;
       if (isOther() || isLast) return isOther();
       await sleep(
         clock,
-        Math.max(0, Math.min(endsAt, this.#reread.at + REREAD_FILES_MS) - clock.monotonic()),
+        Math.max(0, Math.min(endsAt, this.#lastReload.at + MIN_FILES_PERIOD_MS) - clock.monotonic()),
       );
     }
   }
@@ -275,30 +275,30 @@ export class ClientIdentity {
     await Promise.all([this.httpsAgent.close(graceMs), this.tokenAgent.close(graceMs)]);
   }
 
-  #apply(snapshot: IdentitySnapshot): void {
+  #applySnapshot(snapshot: IdentitySnapshot): void {
     const { digest } = snapshot;
     const { clock, log } = this.#settings;
-    if (digest === this.#inUse.digest) {
-      this.#unusable = undefined;
+    if (digest === this.#current.digest) {
+      this.#rejected = undefined;
       return;
     }
     const now = clock.now();
     // Also what was refused before: a certificate may become valid.
-    const { identity, faults } = checkIdentity(snapshot, now, this.#contextsFor, this.#inUse);
-    if (identity) return this.#use(identity);
-    if (digest !== this.#unusable?.digest) {
+    const { identity, faults } = checkIdentity(snapshot, now, this.#contextsFor, this.#current);
+    if (identity) return this.#activate(identity);
+    if (digest !== this.#rejected?.digest) {
       const list = faults.map(({ option, message }) => `\n  - ${option}: ${message}`).join('');
       log.error(`The new client identity is not usable; the one before stays in use:${list}`);
     }
-    this.#unusable = { at: new Date(now), faults, digest };
+    this.#rejected = { at: new Date(now), faults, digest };
   }
 
-  #use(loaded: LoadedIdentity): void {
-    const before = this.#inUse;
-    this.#inUse = loaded;
-    this.#unusable = undefined;
-    this.httpsAgent.use(() => loaded.apiContext);
-    this.tokenAgent.use(loaded.tokenContext);
+  #activate(loaded: LoadedIdentity): void {
+    const before = this.#current;
+    this.#current = loaded;
+    this.#rejected = undefined;
+    this.httpsAgent.switchContext(() => loaded.apiContext);
+    this.tokenAgent.switchContext(loaded.tokenContext);
     const { certificate } = loaded;
     const name =
       certificate && `: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}`;

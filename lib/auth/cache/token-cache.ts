@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type TokenRefresh } from '../../config/oauth.options.js';
 import { ServiceConnectionError } from '../../errors/index.js';
-import { allowListeners } from '../../exchange/call-limits.js';
+import { allowManyListeners } from '../../exchange/call-limits.js';
 import { type TokenIo, type TokenSource, type TokenStatus, type WaitOptions } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { type CachedToken } from './cached-token.js';
@@ -49,7 +49,7 @@ export class TokenCache {
     const customerRefresh = refresh === 'scheduled' ? 'ahead' : refresh;
     this.#customer = { refresh: customerRefresh, reserveMs: customerReserveMs };
     this.#api = new ScopeToken(API_SCOPE, { refresh, reserveMs: 0 }, this.#tools);
-    allowListeners(this.#stop.signal);
+    allowManyListeners(this.#stop.signal);
   }
 
   /** As {@link ScopeToken.use}. The customer becomes the most recently used. */

@@ -5,10 +5,10 @@ import { type CertificateSummary, type ServiceTokenError } from '../../errors/in
 import {
   asksTooLate,
   certificateRefusal,
-  isBareEnd,
-  isOfSidecar,
+  isConnectionReset,
+  isFromSidecar,
   isPage,
-  saysMissed,
+  saysCertificateMissing,
 } from '../../exchange/certificate-refusal.js';
 import {
   type Exchange,
@@ -210,7 +210,7 @@ export class TokenEndpoint implements TokenSource {
           lastIssuer: identity.lastIssuer,
           keyType: identity.keyType,
           isTls13: fault !== undefined && fault.phase !== 'connecting',
-          isMissed: response && saysMissed(response),
+          isReportedMissing: response && saysCertificateMissing(response),
         });
     }
     if (fault) throw tokenConnectionError({ ...place, hasCertificate: certificate !== undefined }, fault);
@@ -226,7 +226,7 @@ export class TokenEndpoint implements TokenSource {
     const { identity } = this.#options;
     const isKnown = refused !== undefined && refused.fingerprint256 === this.#worked?.fingerprint256;
     const hasWorked = isKnown && certificateRefusal(outcome) === 'refused';
-    const reloaded = identity?.reloadAfterRefusal(refused, hasWorked, isBareEnd(outcome));
+    const reloaded = identity?.reloadAfterRefusal(refused, hasWorked, isConnectionReset(outcome));
     if (!reloaded) return false;
     if (!hasWorked) return untilAborted(reloaded, signal);
     this.#nextCertificate = reloaded;
@@ -284,7 +284,7 @@ export class TokenEndpoint implements TokenSource {
       json,
       isPage: page,
       asksTooLate: asksTooLate(response),
-      isOfSidecar: place.url.protocol === 'http:' && isOfSidecar(response),
+      isOfSidecar: place.url.protocol === 'http:' && isFromSidecar(response),
       scope,
       retryAfter,
       secrets,

@@ -13,7 +13,7 @@ import {
 import {
   ASK_EARLIER,
   ASKS_TOO_LATE,
-  OF_SIDECAR_CERTIFICATE,
+  CHECK_SIDECAR_CERTIFICATE,
   SIDECAR_FAILED,
 } from '../../exchange/certificate-refusal.js';
 import { type ExplainedFault, explainFault, type FaultPlace } from '../../exchange/explain-fault.js';
@@ -51,7 +51,7 @@ export function tokenRedirect(
   const { href } = place.url;
   const to = location !== undefined && URL.canParse(location, href) ? new URL(location, href) : undefined;
   const shown = to && ` to ${toShown(to.origin + to.pathname, secrets)}`;
-  return tokenConnectionError(place, { kind: 'redirect', reason: `HTTP_${status}`, shown });
+  return tokenConnectionError(place, { kind: 'redirect', reason: `HTTP_${status}`, detail: shown });
 }
 
 /** A text of the endpoint for an error: no part of a secret, and no customer's id. */
@@ -154,7 +154,7 @@ const TOO_LATE: Row = {
 };
 const OF_SIDECAR: Row = {
   message: `No answer of the token endpoint: ${SIDECAR_FAILED} ({said}).`,
-  hint: OF_SIDECAR_CERTIFICATE,
+  hint: CHECK_SIDECAR_CERTIFICATE,
 };
 const RATE_LIMITED: Row = {
   message: 'The token endpoint was asked too often ({said}).',

@@ -11,9 +11,9 @@ import { variableOf, variablesOf } from '../../config/variables.js';
 import { GUIDES, VERSION } from '../../version.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import { formatDate } from '../../time/clock.js';
-import { daysLeft, describeCertificate, isEnding, summarize } from '../../tls/certificate-summary.js';
+import { daysLeft, describeCertificate, isDueForRenewal, summarize } from '../../tls/certificate-summary.js';
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';
-import { isNeverSent } from '../../tls/material/key-type.js';
+import { isUnsupportedInTls13 } from '../../tls/material/key-type.js';
 import { type Configuration } from '../../engine/read-configuration.js';
 import { THE_ENVIRONMENT, type Variables } from '../env-file.js';
 import { DEFAULT_DIR } from '../simulator-options.js';
@@ -144,13 +144,13 @@ function describePem(reading: ConfigurationReading, option: string): Finding | u
     const others = listCertificates(sent.slice(1), quoteSubject);
     const after = others && ` Sent after it: ${others}.`;
     const message = `${describeCertificate(certificate)}, issued by "${certificate.issuer}", key type ${keyType}, valid to ${formatDate(certificate.validTo)}, ${left} days left.${after}`;
-    if (isNeverSent(keyType)) {
+    if (isUnsupportedInTls13(keyType)) {
       return warning(
         `${message} TLS 1.3 has no signature algorithm for a key of this type, so a server that uses TLS 1.3 does not get the certificate.`,
         `Generate a new certificate with an RSA or P-256 key in the developer portal, and put them into ${rowName(reading, option)} and ${rowName(reading, 'tls.privateKey')}.`,
       );
     }
-    const ending = sent.map(summarize).find((each) => isEnding(each, now));
+    const ending = sent.map(summarize).find((each) => isDueForRenewal(each, now));
     if (ending) {
       return warning(
         `${message} ${describeCertificate(ending)} expires on ${formatDate(ending.validTo)}.`,
@@ -166,7 +166,7 @@ function describePem(reading: ConfigurationReading, option: string): Finding | u
 
 function describeTrustAnchors(chain: readonly X509Certificate[], now: number): Finding {
   const message = `The API's certificate is verified against these only: ${listCertificates(chain, (each) => `${quoteSubject(each)} (valid to ${formatDate(each.validTo)})`)}.`;
-  const ending = chain.filter((each) => isEnding(summarize(each), now));
+  const ending = chain.filter((each) => isDueForRenewal(summarize(each), now));
   if (ending.length === 0) return ok(message);
   const more = ending.length > 1 ? `, and so have ${ending.length - 1} more` : '';
   return warning(

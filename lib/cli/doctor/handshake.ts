@@ -7,9 +7,9 @@ import {
   type SecureContext,
   type TLSSocket,
 } from 'node:tls';
-import { classify, type Classified } from '../../exchange/classify.js';
+import { classify, type ClassifiedError } from '../../exchange/classify.js';
 import { CONNECT_TIMEOUT } from '../../exchange/exchange.types.js';
-import { authorityOf, timeForEachAddress } from '../../tls/connections/connecting.js';
+import { authorityOf, attemptTimeoutPerAddress } from '../../tls/connections/connecting.js';
 import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { type ServerPlace } from './server-place.js';
 
@@ -21,7 +21,7 @@ export interface HandshakeFacts {
   /** The handshake completed, even if the connection ended right after it. */
   established: boolean;
   /** Why the connection ended. */
-  fault?: Classified;
+  fault?: ClassifiedError;
   /** For example `TLSv1.3`. */
   version?: string;
   /** Why the server's certificate was not accepted: a code of OpenSSL or Node. Undefined if it was accepted. */
@@ -49,7 +49,7 @@ export async function shakeHands(
   // Node has no code for this reason. OpenSSL's description is only in the error of a connection that Node itself refuses,
   // so connect once more and let Node refuse it.
   const { fault } = await connectOnce(to, secureContext, timeoutMs, true);
-  return { ...facts, words: fault?.words };
+  return { ...facts, words: fault?.opensslText };
 }
 
 function connectOnce(
@@ -62,7 +62,7 @@ function connectOnce(
     const facts: HandshakeFacts = { established: false, certificates: [] };
     const to: ConnectionOptions = proxy
       ? { host, socket: new ProxyTunnel(proxy, authorityOf({ host, port })) }
-      : { host, port, ...timeForEachAddress(timeoutMs) };
+      : { host, port, ...attemptTimeoutPerAddress(timeoutMs) };
     const socket = connect({
       ...to,
       servername: isIP(host) ? '' : host,
@@ -72,7 +72,7 @@ function connectOnce(
       rejectUnauthorized,
     });
     let refusalWait: NodeJS.Timeout | undefined;
-    const end = (fault?: Classified): void => {
+    const end = (fault?: ClassifiedError): void => {
       clearTimeout(limit);
       clearTimeout(refusalWait);
       facts.fault = fault;
@@ -83,7 +83,7 @@ function connectOnce(
       resolve(facts);
     };
     // What the time limit means depends on how far the connection has come: DNS, TCP or TLS.
-    let timeoutFault: Pick<Classified, 'kind' | 'reason'> = { kind: 'dns', reason: 'no answer in time' };
+    let timeoutFault: Pick<ClassifiedError, 'kind' | 'reason'> = { kind: 'dns', reason: 'no answer in time' };
     if (proxy) timeoutFault = { kind: 'timeout', reason: CONNECT_TIMEOUT };
     else if (isIP(host) > 0) timeoutFault = { kind: 'timeout', reason: 'ETIMEDOUT' };
     const limit = setTimeout(() => end({ ...timeoutFault, certificateRefused: false }), timeoutMs);

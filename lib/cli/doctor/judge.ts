@@ -1,9 +1,9 @@
 import { type X509Certificate } from 'node:crypto';
 import { type CertificateSummary, cleanText, fillExplanation } from '../../errors/index.js';
-import { isHandshakeAlert, mayBeCertificate } from '../../exchange/classify.js';
-import { certificateRefusedError, whatToSend } from '../../tls/certificate-error.js';
+import { isHandshakeAlert, mayBeCertificateRefusal } from '../../exchange/classify.js';
+import { certificateRefusedError, notSentHint } from '../../tls/certificate-error.js';
 import { summarize } from '../../tls/certificate-summary.js';
-import { isNeverSent } from '../../tls/material/key-type.js';
+import { isUnsupportedInTls13 } from '../../tls/material/key-type.js';
 import { formatDate } from '../../time/clock.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
@@ -36,7 +36,7 @@ export function judgeServer(
     );
   }
   const explain = (reason: string, shown: string) =>
-    explainHandshakeFault(place, { kind: 'tls', reason, words, shown });
+    explainHandshakeFault(place, { kind: 'tls', reason, opensslText: words, detail: shown });
   // A server may send certificates that are not needed, for example an expired root for old clients. Their dates matter
   // only if OpenSSL complained about a date.
   const dated = [EXPIRED, NOT_YET_VALID].includes(notVerified) ? certificates : [leaf];
@@ -102,10 +102,10 @@ export function judgeClientCertificate(
       `Check that ${place.describeOption(place.option)} is the address for mutual TLS. Some servers ask later, for certain paths only: then the check api.banks shows whether the certificate is accepted.`,
     );
   }
-  if (certificate && facts.version === 'TLSv1.3' && isNeverSent(keyType))
+  if (certificate && facts.version === 'TLSv1.3' && isUnsupportedInTls13(keyType))
     return warning(
       `The server asked for the client certificate, and "${certificate.subject}" was not sent: TLS 1.3 has no signature algorithm for a key of its type (${keyType}). The server accepted the connection without a certificate.`,
-      fillExplanation('', { hint: whatToSend(keyType) }, {}, place).hint ?? '',
+      fillExplanation('', { hint: notSentHint(keyType) }, {}, place).hint ?? '',
     );
   if (certificate)
     return ok(`The server asked for the client certificate, and did not refuse "${certificate.subject}".`);
@@ -118,7 +118,7 @@ export function judgeClientCertificate(
 function isAboutClientCertificate({ fault, askedForCertificate }: HandshakeFacts): boolean {
   if (!fault) return false;
   if (fault.certificateRefused) return true;
-  return askedForCertificate === true && mayBeCertificate(fault);
+  return askedForCertificate === true && mayBeCertificateRefusal(fault);
 }
 
 /** The server refused the client certificate, or requires one and none was offered. */
@@ -138,7 +138,9 @@ function explainRefusal(
   const other = place.proxy ? `a firewall, or the proxy ${new URL(place.proxy.reveal()).host}` : 'a firewall';
   const unsure = `The server asked for the client certificate and then ended the connection. Most likely it refused the certificate; otherwise ${other} ended the connection`;
   return failed(
-    isSaid || !certificate || (isTls13 && isNeverSent(keyType)) ? message : message.replace(/^[^:]*/, unsure),
+    isSaid || !certificate || (isTls13 && isUnsupportedInTls13(keyType))
+      ? message
+      : message.replace(/^[^:]*/, unsure),
     hint,
   );
 }

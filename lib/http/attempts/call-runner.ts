@@ -1,6 +1,6 @@
 import { type WaitOptions } from '../../auth/access-token.js';
 import { type Credentials } from '../../auth/authenticator.js';
-import { certificateRefusal, isBareEnd } from '../../exchange/certificate-refusal.js';
+import { certificateRefusal, isConnectionReset } from '../../exchange/certificate-refusal.js';
 import {
   CallCancelled,
   ExchangeFault,
@@ -128,7 +128,7 @@ export class CallRunner {
   }
 
   #waitForToken(call: Call): Promise<Credentials> {
-    return this.#client.identity.connectDuring(call.url, () =>
+    return this.#client.identity.preconnectDuring(call.url, () =>
       this.#authenticator.get(tokenWaitOptions(call)),
     );
   }
@@ -217,7 +217,11 @@ export class CallRunner {
     const isSure = certificateRefusal(outcome) === 'refused';
     const hasWorked =
       isSure && certificate !== undefined && certificate.fingerprint256 === this.#acceptedCertificate;
-    const reloaded = this.#client.identity.reloadAfterRefusal(certificate, hasWorked, isBareEnd(outcome));
+    const reloaded = this.#client.identity.reloadAfterRefusal(
+      certificate,
+      hasWorked,
+      isConnectionReset(outcome),
+    );
     if (!hasWorked) return this.#waitForCertificate(reloaded, call, call.leftMs);
     const found = reloaded.finally(() => {
       if (this.#newCertificate === found) this.#newCertificate = this.#acceptedCertificate = undefined;

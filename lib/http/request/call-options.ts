@@ -1,6 +1,6 @@
 import { type AxiosRequestConfig } from 'axios';
 import { ServiceRequestError } from '../../errors/index.js';
-import { ifText } from '../../exchange/call-limits.js';
+import { hintIfString } from '../../exchange/call-limits.js';
 import { type AnswerParser } from './parse-option.js';
 import { type PathParams } from './path-template.js';
 
@@ -91,7 +91,10 @@ export function checkWhole(
 ): number | undefined {
   if (value === undefined || value === null) return undefined;
   if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
-  throw ServiceRequestError.ofMisuse(option, `must be a whole number from ${min} to ${max}${ifText(value)}`);
+  throw ServiceRequestError.ofMisuse(
+    option,
+    `must be a whole number from ${min} to ${max}${hintIfString(value)}`,
+  );
 }
 
 /** In axios, `arraybuffer` means a Buffer. */

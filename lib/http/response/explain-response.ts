@@ -5,14 +5,14 @@ import {
   ASKS_TOO_LATE,
   asksTooLate,
   certificateVerdict,
-  isOfSidecar,
+  isFromSidecar,
   isPage,
-  OF_SIDECAR_CERTIFICATE,
-  saysMissed,
+  CHECK_SIDECAR_CERTIFICATE,
+  saysCertificateMissing,
   SIDECAR_FAILED,
 } from '../../exchange/certificate-refusal.js';
 import { type ExchangeResponse } from '../../exchange/exchange.types.js';
-import { ofIssuer, whatToSend, whyNotSent } from '../../tls/certificate-error.js';
+import { missingIssuerHint, notSentHint, notSentReason } from '../../tls/certificate-error.js';
 import { describeCertificate } from '../../tls/certificate-summary.js';
 import { type Call } from '../request/call.js';
 import { type ErrorClient } from '../request/client-context.js';
@@ -63,10 +63,10 @@ export function explainResponse(
   const inUse = certificate ? `in use is ${describeCertificate(certificate)}` : 'none is set';
   const appToken = authentication === 'mtls' ? `${APP_TOKEN} Also {certificate}` : APP_TOKEN;
   const address = { option: addresses.baseOption, describeOption };
-  if (certificate && !isSidecar && saysMissed(response))
+  if (certificate && !isSidecar && saysCertificateMissing(response))
     return fillExplanation(
-      `: the client certificate ${whyNotSent(keyType)}`,
-      { hint: whatToSend(keyType) },
+      `: the client certificate ${notSentReason(keyType)}`,
+      { hint: notSentHint(keyType) },
       {},
       address,
     );
@@ -79,7 +79,8 @@ export function explainResponse(
     )
     .replace('{credentials}', authentication === 'oauth' ? OAUTH : appToken)
     .replace('{certificate}', isSidecar ? OF_SIDECAR : CERTIFICATE);
-  const issuer = lastIssuer && certificateVerdict(response) === 'refused' ? ` ${ofIssuer(lastIssuer)}` : '';
+  const issuer =
+    lastIssuer && certificateVerdict(response) === 'refused' ? ` ${missingIssuerHint(lastIssuer)}` : '';
   return fillExplanation(meaning?.what ?? '', { hint: hint && hint + issuer }, { inUse }, address);
 }
 
@@ -131,10 +132,10 @@ const MEANINGS: readonly ResponseMeaning[] = [
     hint: '{passOn}{credentials} If that is right, check in the developer portal what the application may do.',
   },
   {
-    matches: isOfSidecar,
+    matches: isFromSidecar,
     sidecar: true,
     what: `: ${SIDECAR_FAILED}`,
-    hint: OF_SIDECAR_CERTIFICATE,
+    hint: CHECK_SIDECAR_CERTIFICATE,
   },
   {
     matches: isPage,

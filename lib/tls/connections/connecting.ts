@@ -10,6 +10,8 @@ export function authorityOf({ host, port }: { host?: string | null; port?: numbe
 export const KEEP_ALIVE_MS = 1_000;
 
 /** Options of net.connect. Node gives each address but the last 250 ms, and takes a distant server for dead. */
-export function timeForEachAddress(connectTimeoutMs?: number): { autoSelectFamilyAttemptTimeout?: number } {
+export function attemptTimeoutPerAddress(connectTimeoutMs?: number): {
+  autoSelectFamilyAttemptTimeout?: number;
+} {
   return connectTimeoutMs ? { autoSelectFamilyAttemptTimeout: Math.ceil(connectTimeoutMs / 4) } : {};
 }

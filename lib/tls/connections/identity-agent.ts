@@ -5,13 +5,19 @@ import { type Duplex } from 'node:stream';
 import tls, { type SecureContext, type TLSSocket } from 'node:tls';
 import { type ProxyFor } from '../../config/proxy.js';
 import { systemClock } from '../../time/clock.js';
-import { authorityOf, KEEP_ALIVE_MS, timeForEachAddress } from './connecting.js';
+import { authorityOf, KEEP_ALIVE_MS, attemptTimeoutPerAddress } from './connecting.js';
 import { type ConnectionState } from './connection-state.js';
-import { Connections, failing, nameOf, type Connect, type PoolSettings } from './connections.js';
+import {
+  KeepAliveAgent,
+  failToConnect,
+  connectionKey,
+  type Connector,
+  type KeepAliveSettings,
+} from './keep-alive-agent.js';
 import { ProxyTunnel } from './proxy-tunnel.js';
 import { type Connection } from './unread-input.js';
 
-export interface IdentityPoolSettings extends PoolSettings {
+export interface IdentityAgentSettings extends KeepAliveSettings {
   /** The proxy for an address, if any. */
   proxyFor?: ProxyFor;
 }
@@ -30,40 +36,40 @@ const MAX_SESSIONS = 100;
  * identity has its own connections: calls in flight end on the ones they began on, all others use the newest.
  */
 export class IdentityAgent extends Agent {
-  readonly #settings: IdentityPoolSettings;
-  #connections: Connections;
+  readonly #settings: IdentityAgentSettings;
+  #current: KeepAliveAgent;
   /** Connections of earlier identities, on which calls may be in flight. */
-  readonly #retired = new Set<Connections>();
+  readonly #retired = new Set<KeepAliveAgent>();
   #isClosed = false;
   /** Called before each request. */
-  onRequest?: () => void;
+  beforeRequest?: () => void;
 
-  constructor(context: () => SecureContext, settings: IdentityPoolSettings) {
+  constructor(context: () => SecureContext, settings: IdentityAgentSettings) {
     super({ keepAlive: true, maxSockets: settings.maxSockets });
     this.#settings = settings;
-    this.#connections = new Connections(connectAs(context, settings), settings);
+    this.#current = new KeepAliveAgent(tlsConnector(context, settings), settings);
     // Like those of any agent, but not enumerable: JSON would contain sockets.
     for (const pool of ['sockets', 'freeSockets', 'requests'] as const)
-      Object.defineProperty(this, pool, { get: () => this.#connections[pool], enumerable: false });
+      Object.defineProperty(this, pool, { get: () => this.#current[pool], enumerable: false });
   }
 
   override getName(options: RequestOptions): string {
-    return nameOf(options);
+    return connectionKey(options);
   }
 
   /** node:http calls this for each request. */
   addRequest(request: ClientRequest, options: RequestOptions): void {
-    this.onRequest?.();
-    this.#connections.addRequest(request, options);
+    this.beforeRequest?.();
+    this.#current.addRequest(request, options);
   }
 
   override createConnection(options: RequestOptions): Duplex {
-    return this.#connections.createConnection(options);
+    return this.#current.createConnection(options);
   }
 
   /** New calls use this identity. Calls in flight finish with the old one, and so do calls that wait for a connection. */
-  use(context: () => SecureContext): void {
-    if (!this.#isClosed) this.#replace(connectAs(context, this.#settings));
+  switchContext(context: () => SecureContext): void {
+    if (!this.#isClosed) this.#switchConnector(tlsConnector(context, this.#settings));
   }
 
   /**
@@ -71,47 +77,47 @@ export class IdentityAgent extends Agent {
    * are cut. Resolves as soon as no call is left.
    */
   async close(graceMs: number): Promise<void> {
-    if (!this.#isClosed) this.#replace(failing);
+    if (!this.#isClosed) this.#switchConnector(failToConnect);
     this.#isClosed = true;
-    if (graceMs > 0) await this.#emptied(graceMs);
+    if (graceMs > 0) await this.#waitUntilRetiredUnused(graceMs);
     for (const connections of this.#retired) connections.close();
   }
 
   /** Closes all connections. Calls that wait for one go on over new ones. */
   override destroy(): void {
-    for (const connections of [...this.#retired, this.#connections]) connections.destroy();
+    for (const connections of [...this.#retired, this.#current]) connections.destroy();
   }
 
   /** Of one of its own connections; undefined for any other: another library may replace the agent of a request. */
   stateOf(socket: Duplex): ConnectionState | undefined {
-    const state = this.#connections.stateOf(socket);
+    const state = this.#current.stateOf(socket);
     if (state || this.#retired.size === 0) return state;
     return [...this.#retired].map((connections) => connections.stateOf(socket)).find(Boolean);
   }
 
-  /** Connects for a request that will come soon ({@link Connections.connectAhead}). */
-  connectAhead({ hostname, port }: Pick<URL, 'hostname' | 'port'>): void {
+  /** Connects for a request that will come soon ({@link KeepAliveAgent.preconnect}). */
+  preconnect({ hostname, port }: Pick<URL, 'hostname' | 'port'>): void {
     if (this.#isClosed) return;
     const host = hostname.replace(/^\[|\]$/g, '');
     const servername = isIP(host) ? '' : host;
     // As Node's agent gives them.
     const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS };
-    this.#connections.connectAhead({ host, port: port || 443, servername, ...socketOptions });
+    this.#current.preconnect({ host, port: port || 443, servername, ...socketOptions });
   }
 
-  #replace(connect: Connect): void {
-    const before = this.#connections;
-    this.#connections = new Connections(connect, this.#settings);
+  #switchConnector(connect: Connector): void {
+    const before = this.#current;
+    this.#current = new KeepAliveAgent(connect, this.#settings);
     before.retire();
     this.#retired.add(before);
-    void before.whenEmpty().then(() => this.#retired.delete(before));
+    void before.waitUntilUnused().then(() => this.#retired.delete(before));
   }
 
-  #emptied(graceMs: number): Promise<void> {
+  #waitUntilRetiredUnused(graceMs: number): Promise<void> {
     const { clock = systemClock } = this.#settings;
     return new Promise((resolve) => {
       const cancel = clock.schedule(resolve, graceMs);
-      void Promise.all([...this.#retired].map((each) => each.whenEmpty())).then(() => {
+      void Promise.all([...this.#retired].map((each) => each.waitUntilUnused())).then(() => {
         cancel();
         resolve();
       });
@@ -123,12 +129,12 @@ export class IdentityAgent extends Agent {
  * Connects with one SecureContext, and keeps its TLS sessions. The server is always verified, whatever a request's options
  * or NODE_TLS_REJECT_UNAUTHORIZED say.
  */
-function connectAs(context: () => SecureContext, settings: IdentityPoolSettings): Connect {
+function tlsConnector(context: () => SecureContext, settings: IdentityAgentSettings): Connector {
   const { proxyFor, connectTimeoutMs } = settings;
   const sessions = new Map<string, Buffer>();
   return (options) => {
-    const name = nameOf(options);
-    const given: Record<string, unknown> = timeForEachAddress(connectTimeoutMs);
+    const name = connectionKey(options);
+    const given: Record<string, unknown> = attemptTimeoutPerAddress(connectTimeoutMs);
     for (const [key, value] of Object.entries(options)) if (CONNECTION_OPTIONS.has(key)) given[key] = value;
     const authority = authorityOf(options);
     const proxy = proxyFor?.(`https://${authority}`);

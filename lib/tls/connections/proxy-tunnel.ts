@@ -7,8 +7,8 @@ import { codedError } from '../../errors/error-codes.js';
 import { type Secret } from '../../config/secret.js';
 import { isSuccess } from '../../exchange/exchange.types.js';
 import { setImmediate } from '../../time/clock.js';
-import { minVersion } from '../material/secure-contexts.js';
-import { KEEP_ALIVE_MS, timeForEachAddress } from './connecting.js';
+import { minTlsVersion } from '../material/secure-contexts.js';
+import { KEEP_ALIVE_MS, attemptTimeoutPerAddress } from './connecting.js';
 
 /**
  * A tunnel through the proxy (RFC 9110, 9.3.6), as a transport for TLS. Writes wait until the tunnel is open. The proxy
@@ -33,12 +33,12 @@ export class ProxyTunnel extends Duplex {
   constructor(proxy: Secret, authority: string, timeout?: number) {
     // TLS decides what the end of the connection means.
     super({ allowHalfOpen: true });
-    const connect = connectRequest(proxy, authority, timeout);
+    const connect = openConnectRequest(proxy, authority, timeout);
     this.#connect = connect;
     connect.once('connect', (answer, socket: Socket, head: Buffer) => {
       const { statusCode = 0 } = answer;
       if (isSuccess(statusCode)) this.#attach(socket, head);
-      else this.destroy(refused(answer));
+      else this.destroy(refusedTunnelError(answer));
     });
     // An answer that has arrived is read first, as in an exchange: the request is over then.
     const expire = () => connect.destroy(codedError('The proxy did not answer in time.', 'TIMEOUT'));
@@ -103,10 +103,10 @@ export class ProxyTunnel extends Duplex {
   }
 }
 
-function connectRequest(target: Secret, authority: string, timeout?: number): http.ClientRequest {
+function openConnectRequest(target: Secret, authority: string, timeout?: number): http.ClientRequest {
   const proxy = new URL(target.reveal());
   const headers: http.OutgoingHttpHeaders = { host: authority };
-  if (proxy.username || proxy.password) headers['proxy-authorization'] = basic(proxy);
+  if (proxy.username || proxy.password) headers['proxy-authorization'] = basicAuthorization(proxy);
   // Node would decode them too, and throw for a single `%`.
   proxy.username = proxy.password = '';
   const { protocol, hostname, port } = urlToHttpOptions(proxy);
@@ -118,20 +118,20 @@ function connectRequest(target: Secret, authority: string, timeout?: number): ht
     path: authority,
     timeout,
     agent: false,
-    ...timeForEachAddress(timeout),
+    ...attemptTimeoutPerAddress(timeout),
   } as const;
   if (protocol !== 'https:') return http.request(options);
   // By default Node verifies the proxy against the name in the Host header, which is the target's.
   const servername = hostname && !isIP(hostname) ? hostname : '';
-  return https.request({ ...options, servername, rejectUnauthorized: true, minVersion: minVersion() });
+  return https.request({ ...options, servername, rejectUnauthorized: true, minVersion: minTlsVersion() });
 }
 
-function basic({ username, password }: URL): string {
-  const credentials = `${decode(username)}:${decode(password)}`;
+function basicAuthorization({ username, password }: URL): string {
+  const credentials = `${decodePercent(username)}:${decodePercent(password)}`;
   return `Basic ${Buffer.from(credentials, 'utf8').toString('base64')}`;
 }
 
-function decode(text: string): string {
+function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -143,7 +143,7 @@ function decode(text: string): string {
  * A proxy may answer 407 and take other schemes than Basic alone (NTLM, Negotiate; RFC 9110, 11.7.1). Tinyproxy answers 401
  * to a wrong password.
  */
-function refused({ statusCode, headers }: http.IncomingMessage): Error {
+function refusedTunnelError({ statusCode, headers }: http.IncomingMessage): Error {
   const said = `The proxy answered CONNECT with status ${statusCode}`;
   const isLogin = statusCode === 401 || statusCode === 407;
   const schemes = headers[statusCode === 401 ? 'www-authenticate' : 'proxy-authenticate'];

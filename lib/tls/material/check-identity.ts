@@ -59,16 +59,16 @@ export function checkIdentity(
   if (certificate && privateKey && key) checkPair(certificate, privateKey, key);
   const [sent, anchors] = [certificate?.certificates ?? [], chain?.certificates ?? []];
   const [own] = sent;
-  const untimelyOwn = own && untimely(own, now);
-  if (untimelyOwn) certificate?.refuse(`holds the certificate ${untimelyOwn} ${RENEW}`);
+  const untimelyOwn = own && whyNotValidNow(own, now);
+  if (untimelyOwn) certificate?.addFault(`holds the certificate ${untimelyOwn} ${RENEW}`);
   // Without a valid trust anchor, no server can be verified.
-  const untimelyChain = anchors.map((each) => untimely(each, now));
+  const untimelyChain = anchors.map((each) => whyNotValidNow(each, now));
   if (untimelyChain[0] && !untimelyChain.includes(undefined))
-    chain?.refuse(`holds no certificate that is valid now: ${untimelyChain[0]} ${RENEW}`);
+    chain?.addFault(`holds no certificate that is valid now: ${untimelyChain[0]} ${RENEW}`);
 
   const summary = own && summarize(own);
   const found = [certificate?.fault, privateKey?.fault, chain?.fault, fault ?? snapshot.passphrase?.fault];
-  const faults = [...found, ...missing(snapshot, inUse)].filter((each) => each !== undefined);
+  const faults = [...found, ...findMissing(snapshot, inUse)].filter((each) => each !== undefined);
   if (faults.length > 0) return { faults, certificate: summary };
 
   // join() gives PEM.
@@ -97,7 +97,7 @@ export function checkIdentity(
 }
 
 /** What is not there, but should be. */
-function missing(snapshot: IdentitySnapshot, inUse: LoadedIdentity | undefined): ConfigurationFault[] {
+function findMissing(snapshot: IdentitySnapshot, inUse: LoadedIdentity | undefined): ConfigurationFault[] {
   const { certificate, privateKey, chain, publicRoots, needsChain, locate } = snapshot;
   const faults: ConfigurationFault[] = [];
   const add = (option: string, message: string): void => void faults.push({ ...locate(option), message });
@@ -125,7 +125,7 @@ function lacksChain({ certificate, chain, publicRoots, needsChain }: IdentitySna
 }
 
 /** Why a certificate cannot be used now; undefined if it can. */
-function untimely(certificate: X509Certificate, now: number): string | undefined {
+function whyNotValidNow(certificate: X509Certificate, now: number): string | undefined {
   const summary = summarize(certificate);
   const [from, to] = [summary.validFrom.getTime(), summary.validTo.getTime()];
   if (from <= now && now < to) return undefined;
@@ -141,15 +141,15 @@ function checkPair(certificate: PemContents, privateKey: PemContents, key: KeyOb
   const name = describeCertificate(summarize(first));
   if (place > 0) {
     const own = describeCertificate(summarize(certificate.certificates[place]));
-    certificate.refuse(
+    certificate.addFault(
       `begins with a certificate of the chain, ${name}; the application certificate, ${own}, comes at place ${place + 1}. Put the application certificate first.`,
     );
   } else if (first.ca) {
-    certificate.refuse(
+    certificate.addFault(
       `begins with a certificate authority's certificate, ${name}, and has none that fits the private key. Put the application certificate (CRT) there, first; the service's chain belongs in tls.chain.`,
     );
   } else {
-    privateKey.refuse(
+    privateKey.addFault(
       `holds the key of another certificate, not of ${name}. Take key and certificate from the same download of the developer portal.`,
     );
   }

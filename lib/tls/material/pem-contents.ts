@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { isPlainPath } from '../../config/read-file.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import { GUIDES } from '../../version.js';
-import { type Input, nameOf } from './read-identity.js';
+import { type Input, describeInput } from './read-identity.js';
 
 /** One PEM block (RFC 7468), with real newlines. */
 interface PemBlock {
@@ -13,7 +13,7 @@ interface PemBlock {
 // Also finds labels that RFC 7468, 3 does not allow: no block may be skipped in silence.
 const BOUNDARY = /-----(BEGIN|END) ([^-\n]+)-----/g;
 /** A boundary, or a part of one. Both patterns read the text once, as a file may have 1 MiB. */
-const REMNANT = /---(BEGIN|END)\b/gi;
+const BOUNDARY_REMNANT = /---(BEGIN|END)\b/gi;
 /**
  * The header lines of a traditional encrypted key (RFC 1421, 4.6). If their line breaks are lost, the key follows the
  * initialization vector directly. Only the vector's length, which the cipher determines, then tells one from the other.
@@ -25,8 +25,8 @@ const CERTIFICATE = /^(X509 )?CERTIFICATE$/;
 const KEY = /^((RSA|EC|DSA|ENCRYPTED) )?PRIVATE KEY$/;
 const CONVERT = `convert it (${GUIDES}/certificates.md#other-formats)`;
 /** The label of a block; what the block is; what to do if it stands in place of a certificate or key. */
-type Kind = readonly [pattern: RegExp, what: string, remedy?: string];
-const KINDS: readonly Kind[] = [
+type BlockKind = readonly [pattern: RegExp, what: string, remedy?: string];
+const BLOCK_KINDS: readonly BlockKind[] = [
   [CERTIFICATE, 'a certificate'],
   [KEY, 'a private key'],
   [/^OPENSSH PRIVATE KEY$/, 'a private key in OpenSSH format (ssh-keygen -p -m PEM converts it)'],
@@ -38,13 +38,13 @@ const KINDS: readonly Kind[] = [
   [/CRL$/, 'a certificate revocation list (CRL)'],
   [/PARAMETERS$/, 'the parameters of a key'],
 ];
-const OTHER: Kind = [/^/, 'a PEM block of another kind'];
+const OTHER_KIND: BlockKind = [/^/, 'a PEM block of another kind'];
 
 const TRUNCATED =
   'is truncated: a PEM block in it has no beginning or no end. Copy all of it, from -----BEGIN to -----END. In a .env file, ' +
   'put it in quotes or write \\n for the line breaks.';
 /** The base64 of a certificate or key begins with M, as its first byte is 0x30. */
-const LOST = /^.*\n(nM|nProc-Type|Proc-Type:4)/;
+const LOST_BREAKS_PATTERN = /^.*\n(nM|nProc-Type|Proc-Type:4)/;
 const LOST_BREAKS =
   'holds a PEM block, but its line breaks are lost and cannot be put back. Some readers of variables drop the backslash of ' +
   '\\n, as systemd does if the value is not in quotes. Put the value in double quotes, write the base64 of the whole PEM ' +
@@ -66,8 +66,8 @@ export class PemContents {
   }
 
   /** @param says goes on after "the file /run/secrets/key.pem" or "the value" */
-  refuse(says: string): void {
-    this.fault ??= { ...this.input.location, message: `${nameOf(this.input)} ${says}` };
+  addFault(says: string): void {
+    this.fault ??= { ...this.input.location, message: `${describeInput(this.input)} ${says}` };
   }
 
   /** Checks that it holds certificates, and nothing else; with `isShared`, the key too. */
@@ -76,35 +76,37 @@ export class PemContents {
       CERTIFICATE.test(label) || (isShared && /^(?!OPENSSH).*(PRIVATE KEY|PARAMETERS)$/.test(label));
     const other = this.#blocks.find((block) => !isKnown(block));
     if (other) {
-      const [, what, remedy = 'take the rest out'] = kindOf(other);
-      this.refuse(`holds ${what}. Only certificates belong there (-----BEGIN CERTIFICATE-----): ${remedy}.`);
-    } else if (this.certificates.length === 0) this.refuse('holds no certificate.');
+      const [, what, remedy = 'take the rest out'] = findBlockKind(other);
+      this.addFault(
+        `holds ${what}. Only certificates belong there (-----BEGIN CERTIFICATE-----): ${remedy}.`,
+      );
+    } else if (this.certificates.length === 0) this.addFault('holds no certificate.');
   }
 
   /** Checks that it holds one private key. */
   expectKey(): void {
     const { length } = this.keys;
-    if (length > 1) this.refuse(`holds ${length} private keys. Leave that of the application certificate.`);
+    if (length > 1) this.addFault(`holds ${length} private keys. Leave that of the application certificate.`);
     if (length > 0 || this.#blocks.length === 0) return;
-    const [, what, remedy] = kindOf(this.#blocks[0]);
+    const [, what, remedy] = findBlockKind(this.#blocks[0]);
     const belongs = 'and no private key (-----BEGIN PRIVATE KEY-----), which belongs there';
-    this.refuse(`holds ${what}, ${belongs}${remedy === undefined ? '' : `: ${remedy}`}.`);
+    this.addFault(`holds ${what}, ${belongs}${remedy === undefined ? '' : `: ${remedy}`}.`);
   }
 
   #read(text: string): void {
-    const blocks = blocksOf(text);
-    if (!blocks) return this.refuse(TRUNCATED);
-    if (blocks.length === 0) return this.refuse(noPem(this.input, text));
+    const blocks = splitBlocks(text);
+    if (!blocks) return this.addFault(TRUNCATED);
+    if (blocks.length === 0) return this.addFault(notPemMessage(this.input, text));
     this.#blocks = blocks;
     for (const [index, block] of blocks.entries()) {
-      if (LOST.test(block.pem)) return this.refuse(LOST_BREAKS);
+      if (LOST_BREAKS_PATTERN.test(block.pem)) return this.addFault(LOST_BREAKS);
       if (KEY.test(block.label)) this.keys.push(block);
       if (!CERTIFICATE.test(block.label)) continue;
       try {
         this.certificates.push(new X509Certificate(block.pem));
       } catch {
         const place = `holds no readable certificate in its PEM block ${index + 1}`;
-        return this.refuse(`${place}: it is damaged or cut. Download it anew from the developer portal.`);
+        return this.addFault(`${place}: it is damaged or cut. Download it anew from the developer portal.`);
       }
     }
   }
@@ -114,7 +116,7 @@ export class PemContents {
  * The blocks of a PEM text with anything around them, or of the base64 of that. None if it is no PEM; undefined if a
  * block has no beginning or no end. Readers of variables escape line breaks, also several times.
  */
-function blocksOf(text: string): PemBlock[] | undefined {
+function splitBlocks(text: string): PemBlock[] | undefined {
   const isPem = /-----(BEGIN|END)/.test(text);
   const decoded = isPem ? text : Buffer.from(text, 'base64').toString();
   if (!isPem && !decoded.includes('-----BEGIN')) return [];
@@ -122,10 +124,11 @@ function blocksOf(text: string): PemBlock[] | undefined {
   const blocks: PemBlock[] = [];
   let open: { label: string; from: number } | undefined;
   for (const { 0: line, 1: edge, 2: label, index } of lines.matchAll(BOUNDARY)) {
-    if (edge === 'END' && open?.label === label) blocks.push(toBlock(label, lines.slice(open.from, index)));
+    if (edge === 'END' && open?.label === label)
+      blocks.push(rewrapBlock(label, lines.slice(open.from, index)));
     open = edge === 'BEGIN' ? { label, from: index + line.length } : undefined;
   }
-  const isWhole = lines.match(REMNANT)?.length === 2 * blocks.length;
+  const isWhole = lines.match(BOUNDARY_REMNANT)?.length === 2 * blocks.length;
   return isWhole && blocks.length > 0 ? blocks : undefined;
 }
 
@@ -133,7 +136,7 @@ function blocksOf(text: string): PemBlock[] | undefined {
  * Wraps the base64 of a block anew: its line breaks may have become blanks on the way, or vanished. Any other foreign
  * character stays, so that OpenSSL refuses the block.
  */
-function toBlock(label: string, text: string): PemBlock {
+function rewrapBlock(label: string, text: string): PemBlock {
   const body = text.replace(/["']/g, '');
   const [header = '', info = ''] = HEADER.exec(body) ?? [];
   const base64 = body.slice(header.length).replace(/\s+/g, '');
@@ -143,11 +146,11 @@ function toBlock(label: string, text: string): PemBlock {
 }
 
 /** Nothing of the block, not even its label. */
-function kindOf({ label }: PemBlock): Kind {
-  return KINDS.find(([pattern]) => pattern.test(label)) ?? OTHER;
+function findBlockKind({ label }: PemBlock): BlockKind {
+  return BLOCK_KINDS.find(([pattern]) => pattern.test(label)) ?? OTHER_KIND;
 }
 
-function noPem({ location: { option }, path }: Input, text: string): string {
+function notPemMessage({ location: { option }, path }: Input, text: string): string {
   return path === undefined && isPlainPath(text.trim())
     ? `is no PEM. It looks like a path: give a file as ${option}: { file: '...' }, or in a variable whose name ends in _FILE.`
     : `is no PEM (text with -----BEGIN in it), nor the base64 of one: ${CONVERT}.`;

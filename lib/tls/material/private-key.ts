@@ -15,7 +15,7 @@ export function readPrivateKey(
   const isEncrypted = block.label.startsWith('ENCRYPTED') || block.pem.includes('Proc-Type: 4,ENCRYPTED');
   if (isEncrypted && !passphrase) {
     const where = describeLocation(locate('tls.passphrase'));
-    contents.refuse(`is an encrypted key and there is no passphrase. Set ${where}, or decrypt the key.`);
+    contents.addFault(`is an encrypted key and there is no passphrase. Set ${where}, or decrypt the key.`);
     return {};
   }
   try {
@@ -23,11 +23,11 @@ export function readPrivateKey(
     return { key: createPrivateKey({ key: block.pem, passphrase: opened }) };
   } catch (error) {
     if (isUnknownAlgorithm(error)) {
-      contents.refuse(UNKNOWN_ALGORITHM);
+      contents.addFault(UNKNOWN_ALGORITHM);
       return {};
     }
     if (!isEncrypted || !passphrase) {
-      contents.refuse('holds a private key that cannot be read: it is damaged or cut.');
+      contents.addFault('holds a private key that cannot be read: it is damaged or cut.');
       return {};
     }
     const { path } = contents.input;

@@ -44,7 +44,7 @@ export async function readIdentity(
   const limit = { clock, timeoutMs: READ_TIMEOUT_MS, expired, signals: [stopped] };
   try {
     return await within(limit, async () => {
-      const pems = typeof source === 'function' ? await answerOf(source) : { ...source, publicRoots };
+      const pems = typeof source === 'function' ? await callSource(source) : { ...source, publicRoots };
       const inputs = await Promise.all(KEYS.map((key) => readInput(locate(`tls.${key}`), pems[key], folder)));
       const [certificate, privateKey, passphrase, chain] = inputs;
       const isPublic = pems.publicRoots === true;
@@ -55,14 +55,14 @@ export async function readIdentity(
   } catch (error) {
     const message =
       typeof source === 'function'
-        ? `the function failed (${reasonOf(error)}). Look at its vault or store.`
-        : `the files were not read (${reasonOf(error)}). Look at the disk that they are on.`;
+        ? `the function failed (${describeError(error)}). Look at its vault or store.`
+        : `the files were not read (${describeError(error)}). Look at the disk that they are on.`;
     return { fault: { option: 'tls', message }, locate, digest: digestOf([message]) };
   }
 }
 
 /** How a message begins: "the file /run/secrets/key.pem", or "the value". */
-export function nameOf({ path }: Input): string {
+export function describeInput({ path }: Input): string {
   return path === undefined ? 'the value' : `the file ${path}`;
 }
 
@@ -79,7 +79,7 @@ function digestOf(parts: readonly unknown[]): string {
 const TOKEN_LIKE = /\bhv[sbr]\.|(?=\S*\d)(?=\S*[a-z])[\w.~+/=:@-]{16,}/i;
 
 /** The error's class, code and the first line of its message, unless that line may hold a token or key. */
-function reasonOf(error: unknown): string {
+function describeError(error: unknown): string {
   const { code, name, message } = Object(error) as Partial<Record<'code' | 'name' | 'message', unknown>>;
   const [line = ''] = typeof message === 'string' ? message.split('\n', 1) : [];
   const said = [name !== 'Error' && name, code, !TOKEN_LIKE.test(line) && line];
@@ -87,7 +87,7 @@ function reasonOf(error: unknown): string {
   return cleanText(texts.join(': ') || 'unknown reason', [], 160);
 }
 
-async function answerOf(source: TlsIdentitySource): Promise<TlsIdentityPems> {
+async function callSource(source: TlsIdentitySource): Promise<TlsIdentityPems> {
   const pems: unknown = await source();
   if (typeof pems === 'object' && pems !== null) return pems;
   throw codedError('', 'it returned no object { certificate, privateKey, passphrase?, chain? }');
@@ -104,7 +104,7 @@ async function readInput(location: OptionLocation, value: unknown, folder = ''):
   try {
     const text = await readSecret(given, folder);
     if (text.reveal().trim() !== '') return { ...input, text };
-    return failed(`${nameOf(input)} is empty. Fill it, or leave the option out.`);
+    return failed(`${describeInput(input)} is empty. Fill it, or leave the option out.`);
   } catch (error) {
     return failed((error as Error).message);
   }

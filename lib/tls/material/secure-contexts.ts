@@ -31,19 +31,19 @@ const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => 
  */
 export function contextMaker(offerToTokenEndpoint: boolean): ContextMaker {
   const extraRoots = readExtraRoots();
-  const forTokens: (...given: Parameters<ContextMaker>) => SecureContext = (client, chain) => {
-    const context = tls.createSecureContext({ ...trusting(undefined), ...client });
+  const makeTokenContext: (...given: Parameters<ContextMaker>) => SecureContext = (client, chain) => {
+    const context = tls.createSecureContext({ ...trustOptions(undefined), ...client });
     if (!chain || addRoots(context, extraRoots ? [...chain, extraRoots] : chain)) return context;
     // For runtimes without these calls. The list lacks OpenSSL's roots: a server that needs one is refused.
     const listed = getCACertificates?.('default') ?? [];
-    return tls.createSecureContext({ ...trusting([...listed, ...chain]), ...client });
+    return tls.createSecureContext({ ...trustOptions([...listed, ...chain]), ...client });
   };
   return (client, chain) => {
     const offered = offerToTokenEndpoint ? client : {};
     let made: SecureContext | undefined;
     return {
-      apiContext: tls.createSecureContext({ ...trusting(chain), ...client }),
-      tokenContext: () => (made ??= forTokens(offered, chain)),
+      apiContext: tls.createSecureContext({ ...trustOptions(chain), ...client }),
+      tokenContext: () => (made ??= makeTokenContext(offered, chain)),
     };
   };
 }
@@ -62,13 +62,13 @@ function addRoots({ context }: SecureContext, roots: readonly string[]): boolean
 }
 
 /** At least TLS 1.2, and at least what the process says (`--tls-min-v1.3`). */
-export function minVersion(): tls.SecureVersion {
+export function minTlsVersion(): tls.SecureVersion {
   return tls.DEFAULT_MIN_VERSION === 'TLSv1.3' ? 'TLSv1.3' : 'TLSv1.2';
 }
 
-function trusting(ca: string[] | undefined): tls.SecureContextOptions {
+function trustOptions(ca: string[] | undefined): tls.SecureContextOptions {
   // The chain may end in an intermediate certificate: it is a trust anchor too (X509_V_FLAG_PARTIAL_CHAIN).
-  return { ca, allowPartialTrustChain: ca !== undefined, minVersion: minVersion() };
+  return { ca, allowPartialTrustChain: ca !== undefined, minVersion: minTlsVersion() };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type CertificateSummary } from '../../errors/index.js';
 import { type Clock, DAY_MS, formatDate } from '../../time/clock.js';
 import { type Log } from '../../exchange/io.js';
-import { daysLeft, describeCertificate, isEnding, summarize } from '../certificate-summary.js';
+import { daysLeft, describeCertificate, isDueForRenewal, summarize } from '../certificate-summary.js';
 import { type LoadedIdentity } from '../material/check-identity.js';
 
 /** A certificate may have a life of an hour (SPIFFE) or a day. */
@@ -18,7 +18,7 @@ export function watchExpiry(inUse: () => LoadedIdentity, clock: Clock, log: Log)
     const [now, monotonic] = [clock.now(), clock.monotonic()];
     const before = warnedAt;
     warnedAt = new Map();
-    for (const { level, option, found, renew } of renewals(inUse(), now)) {
+    for (const { level, option, found, renew } of findDueForRenewal(inUse(), now)) {
       const key = [level, option, ...found.map(({ fingerprint256 }) => fingerprint256)].join();
       const last = before.get(key) ?? -Infinity;
       const isDue = monotonic - last >= DAY_MS;
@@ -32,13 +32,13 @@ export function watchExpiry(inUse: () => LoadedIdentity, clock: Clock, log: Log)
 }
 
 /** What to renew, in one entry for each line of the log. */
-function renewals({ sent, chain }: LoadedIdentity, now: number) {
+function findDueForRenewal({ sent, chain }: LoadedIdentity, now: number) {
   const options = [
     ['tls.certificate', sent, 'Generate a new one in the developer portal and put it, with its new key,'],
     ['tls.chain', chain, 'Download the chain anew from the developer portal and put it'],
   ] as const;
   return options.flatMap(([option, certificates, renew]) => {
-    const ending = certificates.map(summarize).filter((each) => isEnding(each, now));
+    const ending = certificates.map(summarize).filter((each) => isDueForRenewal(each, now));
     return (['error', 'warn'] as const).flatMap((level) => {
       const found = ending.filter((each) => daysLeft(each, now) < 0 === (level === 'error'));
       return found.length > 0 ? { level, option, found, renew } : [];

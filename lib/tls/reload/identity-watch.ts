@@ -5,7 +5,7 @@ export interface WatchSettings {
   clock: Clock;
   periodMs: number;
   /** Use only what was read twice, because files are written one after the other. */
-  twice: boolean;
+  needsTwoReads: boolean;
   /** Ends within 30 s, and keeps the process running until then: a caller may wait for it. */
   read: (stopped: AbortSignal) => Promise<IdentitySnapshot>;
   /** Uses the content, unless it is in use already, or notes why it cannot be used. */
@@ -36,7 +36,7 @@ export class IdentityWatch {
   start(): void {
     const { clock, periodMs } = this.#settings;
     const look = async (): Promise<void> => {
-      await this.#enqueue(() => this.#read(this.#settings.twice));
+      await this.#enqueue(() => this.#read(this.#settings.needsTwoReads));
       if (!this.#stop.signal.aborted) this.start();
     };
     this.#cancel = clock.watch(() => void look(), periodMs);

@@ -38,7 +38,7 @@ describe('the start and the end of a client', () => {
       calls,
       tokens: { close: () => note('tokens close') },
       identity: {
-        follow: () => note(['follow', context.getStore()].filter(Boolean).join(' in ')),
+        startWatching: () => note(['startWatching', context.getStore()].filter(Boolean).join(' in ')),
         status: { daysLeft: 5 },
         close: async (graceMs?: number) => note(`agents close ${graceMs}`),
       },
@@ -50,13 +50,13 @@ describe('the start and the end of a client', () => {
   it('follows the identity once the check has passed', async () => {
     const { service, events } = setUpClient();
     await service.start();
-    expect(events).toEqual(['check', 'follow']);
+    expect(events).toEqual(['check', 'startWatching']);
   });
 
   it('follows it from a first call on that comes before the start, but not in the context of that call', async () => {
     const { events, calls } = setUpClient();
     for (const call of ['first', 'second']) await context.run(call, () => calls.run(async () => undefined));
-    expect(events).toEqual(['follow']);
+    expect(events).toEqual(['startWatching']);
   });
 
   it('follows nothing where it was closed while the check ran, and starts nothing after its end', async () => {
@@ -75,7 +75,7 @@ describe('the start and the end of a client', () => {
     const { service, events, calls, clock } = setUpClient(() => Promise.reject(refused));
     await expect(service.start()).rejects.toThrow('not reached');
     expect(events).toEqual(['check', 'tokens close', 'agents close 0']);
-    expect(() => calls.admit()).toThrow('The client is closed');
+    expect(() => calls.throwIfDraining()).toThrow('The client is closed');
     expect(clock.timers).toBe(0);
   });
 
@@ -86,10 +86,10 @@ describe('the start and the end of a client', () => {
     let answer = (): void => undefined;
     const call = calls.run(() => new Promise<void>((resolve) => (answer = resolve)));
     service.beginShutdown();
-    expect(() => calls.admit()).not.toThrow();
+    expect(() => calls.throwIfDraining()).not.toThrow();
     await clock.advance(1_000);
     const ended = service.close();
-    expect(() => calls.admit()).toThrow('The client is closed');
+    expect(() => calls.throwIfDraining()).toThrow('The client is closed');
     await clock.advance(1_000);
     expect(events).toEqual([]);
     answer();
@@ -169,7 +169,7 @@ describe('the calls in flight', () => {
     const errors = await Promise.all([...cut, ...late]);
     for (const error of errors) expect(error).toMatchObject({ kind: 'closed' });
     expect(new Set(errors).size).toBe(4);
-    expect(() => inFlight.admit()).toThrow(ServiceConnectionError);
+    expect(() => inFlight.throwIfDraining()).toThrow(ServiceConnectionError);
   });
 
   it.each([

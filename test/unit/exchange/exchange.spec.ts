@@ -459,8 +459,8 @@ describe('classify', () => {
     ['a: b', false],
     ['x'.repeat(81), false],
   ])("keeps OpenSSL's words of UNSPECIFIED only if they are plain: %s", (message, isKept) => {
-    expect(classify(coded('UNSPECIFIED', message)).words).toBe(isKept ? message : undefined);
-    expect(classify(coded('CERT_REVOKED', message)).words).toBeUndefined();
+    expect(classify(coded('UNSPECIFIED', message)).opensslText).toBe(isKept ? message : undefined);
+    expect(classify(coded('CERT_REVOKED', message)).opensslText).toBeUndefined();
   });
 
   // What Node 20 and Node 22.20 (OpenSSL 3.5) make of alert 40.
@@ -586,7 +586,7 @@ describe('a fault of the handshake', () => {
       getProtocol: () => protocol,
     });
     const progress = new ExchangeProgress(hasCertificate);
-    progress.follow(request as never);
+    progress.observe(request as never);
     request.emit('socket', socket);
     return { progress, socket };
   }
@@ -653,7 +653,9 @@ describe('a fault of the handshake', () => {
     for (const alert of alerts) {
       const { progress, socket } = followed(kind);
       for (const event of events) socket.emit(event);
-      expect(progress.at({ kind: 'tls', alert, certificateRefused: false })).toMatchObject(expected);
+      expect(progress.describeFault({ kind: 'tls', alert, certificateRefused: false })).toMatchObject(
+        expected,
+      );
     }
   });
 
@@ -668,6 +670,6 @@ describe('a fault of the handshake', () => {
   ])('an end without an alert, %s: %j', (_, expected, kind, events) => {
     const { progress, socket } = followed(kind);
     for (const event of events) socket.emit(event);
-    expect(progress.at({ kind: 'reset' })).toMatchObject(expected);
+    expect(progress.describeFault({ kind: 'reset' })).toMatchObject(expected);
   });
 });

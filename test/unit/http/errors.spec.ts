@@ -262,7 +262,7 @@ describe('a call without a whole answer', () => {
     [tls('CERT_SIGNATURE_FAILURE'), /same name, but another key/, /tls\.chain has two/, 'tls.chain'],
     [tls('CERT_REVOKED'), /server's certificate was refused \(CERT_REVOKED\)/, /operator/, BASE],
     [
-      { ...tls('UNSPECIFIED'), words: 'permitted subtree violation' },
+      { ...tls('UNSPECIFIED'), opensslText: 'permitted subtree violation' },
       /server's certificate was refused: permitted subtree violation \(/,
       /operator/,
       BASE,

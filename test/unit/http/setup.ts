@@ -135,7 +135,7 @@ export async function setUp(setup: Setup = {}) {
       {
         identity: Object.assign(setup.identity ?? { reloadAfterRefusal: async () => false }, {
           agentFor: () => agent,
-          connectDuring: <T>(_: unknown, token: () => Promise<T>) => token(),
+          preconnectDuring: <T>(_: unknown, token: () => Promise<T>) => token(),
           hasChain: false,
         }),
         io: {

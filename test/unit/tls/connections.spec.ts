@@ -12,7 +12,11 @@ import { shakeHands } from '../../../lib/cli/doctor/handshake.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { type ExchangeFault, type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
-import { Connections, connectPlain, type PoolSettings } from '../../../lib/tls/connections/connections.js';
+import {
+  KeepAliveAgent,
+  plainConnector,
+  type KeepAliveSettings,
+} from '../../../lib/tls/connections/keep-alive-agent.js';
 import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
 import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
 import { hasUnreadInput } from '../../../lib/tls/connections/unread-input.js';
@@ -111,7 +115,7 @@ async function setUp(
     clock,
     idleTimeoutMs,
     longIdleTimeoutMs,
-  }: Partial<PoolSettings & { greeting: string }> = {},
+  }: Partial<KeepAliveSettings & { greeting: string }> = {},
 ) {
   const sockets = new Set<net.Socket>();
   let connections = 0;
@@ -134,10 +138,10 @@ async function setUp(
   const tlsOptions = { cert, key: pair.key, minVersion: version, maxVersion: version };
   const port = await listen(isPlain ? net.createServer(serve) : tls.createServer(tlsOptions, serve));
   const settings = { maxSockets, clock, idleTimeoutMs, longIdleTimeoutMs };
-  let used: Connections | IdentityAgent;
+  let used: KeepAliveAgent | IdentityAgent;
   let endAll = (): void => sockets.forEach((socket) => socket.destroy());
   if (isPlain) {
-    const plain = new Connections(connectPlain(settings), settings);
+    const plain = new KeepAliveAgent(plainConnector(settings), settings);
     used = plain;
     open.push(() => plain.close());
   } else {
@@ -491,7 +495,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
 
 it('A connection is not given to a request that waits if its end has arrived, but has not been read', async () => {
   const { url, connections, endAll } = await setUp('plain http', (socket, own) => socket.write(own));
-  class Ending extends Connections {
+  class Ending extends KeepAliveAgent {
     override emit(event: string, ...details: unknown[]): boolean {
       // Just before the connection is given to the next request, in the second turn.
       if (event === 'free' && connections() === 1) setImmediate(() => setImmediate(endAll));
@@ -499,7 +503,7 @@ it('A connection is not given to a request that waits if its end has arrived, bu
     }
   }
   const settings = { maxSockets: 1 };
-  const agent = new Ending(connectPlain(settings), settings);
+  const agent = new Ending(plainConnector(settings), settings);
   open.push(() => agent.close());
   const post = () =>
     exchange({ url, method: 'POST', headers: {}, agent, timeoutMs: 30_000, maxResponseBytes: 1_000 });
@@ -524,7 +528,7 @@ describe('A connection that is made ahead of its request', () => {
   const ahead = async (clock = new FakeClock(), settings = {}) => {
     const made = await setUp('TLSv1.3', answering, { clock, ...settings });
     const identityAgent = made.agent as IdentityAgent;
-    const connect = () => identityAgent.connectAhead(made.url);
+    const connect = () => identityAgent.preconnect(made.url);
     return { ...made, agent: identityAgent, connect, clock };
   };
 
@@ -547,7 +551,10 @@ describe('A connection that is made ahead of its request', () => {
 
   it.each<[string, (made: Awaited<ReturnType<typeof ahead>>) => unknown]>([
     ['after 4 s', ({ clock }) => clock.advance(4_000)],
-    ['when another certificate comes into use', async ({ agent }) => agent.use(await contextOf(second))],
+    [
+      'when another certificate comes into use',
+      async ({ agent }) => agent.switchContext(await contextOf(second)),
+    ],
     ['when the agent closes', ({ agent }) => agent.close(0)],
     ['when its host destroys the agent', ({ agent }) => agent.destroy()],
     ['when the server says something', ({ sockets }) => sockets.forEach((socket) => socket.write(FOREIGN))],
@@ -564,7 +571,7 @@ describe('A connection that is made ahead of its request', () => {
     const live = await server();
     const used = await agent({}, await contextOf(undefined));
     const made = jest.spyOn(tls, 'connect');
-    used.connectAhead(new URL(live.url));
+    used.preconnect(new URL(live.url));
     // TLS 1.3: the verdict on the client's certificate comes a round trip later, and a session ticket never.
     await once(made.mock.results[0].value as tls.TLSSocket, 'secureConnect');
     const limits = { timeoutMs: 30_000, maxResponseBytes: 1_000 };
@@ -831,7 +838,7 @@ describe('A new identity', () => {
       await before[0];
       await until(() => idleOf(used).length > 0);
 
-      used.use(await contextOf(second));
+      used.switchContext(await contextOf(second));
       await until(() => live.sockets.size === 1);
       const after = call(live.url, used);
       await until(() => live.subjects.length === 3);
@@ -855,7 +862,7 @@ describe('A new identity', () => {
     const used = await agent({ maxSockets: 1 });
     const calls = [call(live.url, used), call(live.url, used)];
     await until(() => waiting.length === 1);
-    used.use(await contextOf(second));
+    used.switchContext(await contextOf(second));
     calls.push(call(live.url, used));
     for (let answered = 0; answered < 3; answered++) {
       await until(() => waiting.length > 0);
@@ -872,7 +879,7 @@ describe('A new identity', () => {
     const used = await agent({ maxSockets: 1 });
     const old = call(`${live.url}/old`, used);
     await until(() => waiting.has('/old'));
-    used.use(await contextOf(second));
+    used.switchContext(await contextOf(second));
     const [next, last] = ['next', 'last'].map((path) => call(`${live.url}/${path}`, used));
     await until(() => waiting.has('/next'));
     waiting.get('/old')?.end('{}');
@@ -894,7 +901,7 @@ describe('A new identity', () => {
     await call(live.url, used);
     // The connection is not free again yet.
     const before = call(live.url, used);
-    used.use(next);
+    used.switchContext(next);
     expect((await before).status).toBe(200);
     await call(live.url, used);
     expect(live.subjects).toEqual(['first', 'first', 'second']);
@@ -905,7 +912,7 @@ describe('A new identity', () => {
     const used = await agent();
     const rotate = async (): Promise<WeakRef<tls.SecureContext>> => {
       const context = await contextOf(second);
-      used.use(context);
+      used.switchContext(context);
       return new WeakRef(context());
     };
     const gone = await rotate();
@@ -926,7 +933,7 @@ describe('A new identity', () => {
     const swaps = (async () => {
       for (let swap = 1; swap <= 4; swap++) {
         await until(() => done >= swap * 40);
-        used.use(contexts[swap % 2]);
+        used.switchContext(contexts[swap % 2]);
       }
     })();
     await Promise.all([
@@ -1002,7 +1009,7 @@ describe('Closing', () => {
     const live = await server();
     const used = await agent();
     await used.close(0);
-    used.use(await contextOf(second));
+    used.switchContext(await contextOf(second));
     const made = used.createConnection({ host: '127.0.0.1', port: live.port });
     expect((await once(made, 'error'))[0]).toMatchObject({ code: 'ERR_AGENT_CLOSED' });
     await expect(call(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
@@ -1015,7 +1022,7 @@ describe('Closing', () => {
     const calls = [call(live.url, used)];
     await until(() => waiting.length === 1);
     for (const [rotation, next] of [second, first].entries()) {
-      used.use(await contextOf(next));
+      used.switchContext(await contextOf(next));
       calls.push(call(live.url, used));
       await until(() => waiting.length === rotation + 2);
     }
@@ -1089,7 +1096,7 @@ describe('A name with several addresses', () => {
     ],
     [
       'a sidecar',
-      (port) => get(`http://localhost:${port}`, new Connections(connectPlain(connecting), connecting)),
+      (port) => get(`http://localhost:${port}`, new KeepAliveAgent(plainConnector(connecting), connecting)),
     ],
     [
       'a proxy',

@@ -56,7 +56,7 @@ async function start(tls: TlsSettings, settings?: Partial<ClientIdentitySettings
   expect(faults).toEqual([]);
   const opened = identity as ClientIdentity;
   open.push(() => opened.close());
-  opened.follow();
+  opened.startWatching();
   return opened;
 }
 
@@ -283,7 +283,7 @@ describe('The watch', () => {
   function watch(settings: Partial<WatchSettings> = {}): IdentityWatch {
     const defaults: WatchSettings = {
       periodMs: 2_000,
-      twice: true,
+      needsTwoReads: true,
       clock,
       read: async () => {
         readings += 1;
@@ -362,7 +362,7 @@ describe('The watch', () => {
     };
     let isBroken = true;
     const each = watch({
-      twice: false,
+      needsTwoReads: false,
       read: async () => (isBroken && now === 'b' ? fail() : { digest: now, locate }),
       apply: ({ digest }) => (isBroken ? fail() : void applied.push(digest)),
     });
@@ -410,7 +410,7 @@ describe('The watch', () => {
 
   it('stopped, it sets no timer, and a reading that is under way is not applied', async () => {
     const { answers, read } = heldReadings();
-    const each = watch({ read, twice: false });
+    const each = watch({ read, needsTwoReads: false });
     each.start();
     await clock.advance(2_000);
     each.stop();
@@ -883,14 +883,14 @@ describe('Closing', () => {
     expect(clock.timers).toBe(0);
     await until(() => live.sockets.size === 0);
     await expect(call(live.url, identity.httpsAgent)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
-    identity.follow();
+    identity.startWatching();
     expect(clock.timers).toBe(0);
   });
 
   it('follows nothing that was closed before it was followed', async () => {
     const { identity } = await opening(tlsSettings(pemsOf(clients[0])));
     await identity?.close();
-    identity?.follow();
+    identity?.startWatching();
     expect(clock.timers).toBe(0);
   });
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { type PemValue } from '../../../lib/config/secret.js';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { daysLeft } from '../../../lib/tls/certificate-summary.js';
-import { isNeverSent, keyTypeOf } from '../../../lib/tls/material/key-type.js';
+import { isUnsupportedInTls13, keyTypeOf } from '../../../lib/tls/material/key-type.js';
 import {
   createAuthority,
   issue,
@@ -700,7 +700,7 @@ describe('The type of a key', () => {
     ]),
   ])('%s is named, and TLS 1.3 never sends its certificate: %#', (type, key, isNever) => {
     expect(keyTypeOf(key)).toBe(type);
-    expect(isNeverSent(type)).toBe(isNever);
+    expect(isUnsupportedInTls13(type)).toBe(isNever);
   });
 
   it('is known of an identity', async () => {
