@@ -1,11 +1,10 @@
 import { type Agent } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
-import { type CertificateSummary, type ServiceTokenError } from '../../errors/index.js';
+import { type ServiceTokenError } from '../../errors/index.js';
 import {
   asksTooLate,
   certificateRefusal,
-  isConnectionReset,
   isFromSidecar,
   isPage,
   saysCertificateMissing,
@@ -15,7 +14,6 @@ import {
   type ExchangeResponse,
   hadDeadConnection,
   isSuccess,
-  type Outcome,
   outcomeOf,
 } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
@@ -24,6 +22,7 @@ import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { untilAborted } from '../../time/timers.js';
 import { type Identity } from '../../tls/client-identity.js';
+import { CertificateRotation } from '../../tls/reload/certificate-rotation.js';
 import {
   type TokenCredentials,
   type TokenGrant,
@@ -106,11 +105,11 @@ export class TokenEndpoint implements TokenSource {
   #refusal?: { of: TokenCredentials; firstAt: number; at: number; error: ServiceTokenError };
   /** What the last token was granted for. */
   #worked?: TokenCredentials;
-  /** Pending while a request that was refused with our certificate waits for the next one. */
-  #nextCertificate?: Promise<boolean>;
+  readonly #rotation?: CertificateRotation;
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
+    this.#rotation = options.identity && new CertificateRotation(options.identity);
   }
 
   /**
@@ -163,6 +162,7 @@ export class TokenEndpoint implements TokenSource {
       this.#tell(seen);
       this.#refusal = undefined;
       this.#worked = seen.sent;
+      this.#rotation?.accepted(seen.sent?.fingerprint256);
       this.#options.clientSecret.accepted();
       return { ...grant, requestedWith: seen.sent };
     } catch (error) {
@@ -188,7 +188,7 @@ export class TokenEndpoint implements TokenSource {
   async #post(asked: Asked, seen: Seen): Promise<ExchangeResponse> {
     seen.attempts += 1;
     const { identity, place, clientId } = this.#options;
-    if (this.#nextCertificate) await untilAborted(this.#nextCertificate, asked.signal);
+    if (this.#rotation?.search) await untilAborted(this.#rotation.search, asked.signal);
     const certificate = identity?.certificate;
     const [secret] = asked.secrets;
     seen.sent = { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
@@ -200,9 +200,10 @@ export class TokenEndpoint implements TokenSource {
     }
     seen.response = response;
     const verdict = certificateRefusal(outcome);
-    if (identity && verdict) {
+    if (identity && this.#rotation && verdict) {
       seen.hasOtherCertificate =
-        !seen.hasOtherCertificate && (await this.#reload(certificate, outcome, asked.signal));
+        !seen.hasOtherCertificate &&
+        (await untilAborted(this.#rotation.findOther(certificate, outcome), asked.signal));
       if (seen.hasOtherCertificate) return this.#post(asked, seen);
       const reason = fault ? fault.reason : `HTTP ${response.status}`;
       if (verdict === 'refused')
@@ -215,24 +216,6 @@ export class TokenEndpoint implements TokenSource {
     }
     if (fault) throw tokenConnectionError({ ...place, hasCertificate: certificate !== undefined }, fault);
     return response;
-  }
-
-  /** Whether another certificate is in use. One that has worked is waited for by all requests. */
-  async #reload(
-    refused: CertificateSummary | undefined,
-    outcome: Outcome,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    const { identity } = this.#options;
-    const isKnown = refused !== undefined && refused.fingerprint256 === this.#worked?.fingerprint256;
-    const hasWorked = isKnown && certificateRefusal(outcome) === 'refused';
-    const reloaded = identity?.reloadAfterRefusal(refused, hasWorked, isConnectionReset(outcome));
-    if (!reloaded) return false;
-    if (!hasWorked) return untilAborted(reloaded, signal);
-    this.#nextCertificate = reloaded;
-    return untilAborted(reloaded, signal).finally(() => {
-      if (this.#nextCertificate === reloaded) this.#nextCertificate = undefined;
-    });
   }
 
   #exchange({ scope, secrets, endsAt, signal }: Asked, { reconnected }: Seen): Promise<ExchangeResponse> {

@@ -1,6 +1,6 @@
 import { type WaitOptions } from '../../auth/access-token.js';
 import { type Credentials } from '../../auth/authenticator.js';
-import { certificateRefusal, isConnectionReset } from '../../exchange/certificate-refusal.js';
+import { certificateRefusal } from '../../exchange/certificate-refusal.js';
 import {
   CallCancelled,
   ExchangeFault,
@@ -16,6 +16,7 @@ import { askedDelay, retryDelay } from '../../time/back-off.js';
 import { nextTurn, systemClock } from '../../time/clock.js';
 import { sleep, within } from '../../time/timers.js';
 import { canSeeUnreadInput } from '../../tls/connections/unread-input.js';
+import { CertificateRotation } from '../../tls/reload/certificate-rotation.js';
 import { type Call } from '../request/call.js';
 import { type CallObserver } from './call-observer.js';
 import { type CallAuthenticator, type ClientContext } from '../request/client-context.js';
@@ -61,14 +62,7 @@ export class CallRunner {
   readonly #observer: CallObserver;
   /** Number of exchanges in flight. */
   #running = 0;
-  /** Fingerprint of the client certificate with which the last call succeeded. */
-  #acceptedCertificate: string | undefined = undefined;
-  /**
-   * During a rotation, the server may refuse the old certificate before the files of the new one have reached this machine.
-   * While that is so, this promise is set: it resolves when the identity has looked for the new certificate. Calls wait
-   * for it before they send anything.
-   */
-  #newCertificate: Promise<boolean> | undefined = undefined;
+  readonly #rotation: CertificateRotation;
 
   constructor(
     client: ClientContext,
@@ -80,6 +74,7 @@ export class CallRunner {
     this.#authenticator = authenticator;
     this.#budget = budget;
     this.#observer = observer;
+    this.#rotation = new CertificateRotation(client.identity);
   }
 
   async run(call: Call): Promise<ExchangeResponse> {
@@ -110,7 +105,8 @@ export class CallRunner {
    */
   async #attempt(call: Call): Promise<Outcome> {
     // Wait for at most half of the time that is left: the server's refusal tells the caller more than a time-out.
-    if (this.#newCertificate) await this.#waitForCertificate(this.#newCertificate, call, call.leftMs / 2);
+    const { search } = this.#rotation;
+    if (search) await this.#waitForCertificate(search, call, call.leftMs / 2);
     const credentials = this.#authenticator.use() ?? (await this.#waitForToken(call));
     if (credentials !== call.getCredentials()) call.setCredentials(credentials);
     const isAlone = this.#running === 0;
@@ -199,7 +195,8 @@ export class CallRunner {
   async #renewTokenOrCertificate(call: Call, outcome: Outcome, mayWait: boolean): Promise<boolean> {
     if (outcome.response?.status === 401 && (await this.#replaceToken(call))) return true;
     if (call.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
-    return (call.hasOtherCertificate = await this.#reloadCertificate(call, outcome, mayWait));
+    const search = this.#rotation.findOther(call.certificate, outcome, mayWait);
+    return (call.hasOtherCertificate = await this.#waitForCertificate(search, call, call.leftMs));
   }
 
   async #replaceToken(call: Call): Promise<boolean> {
@@ -208,33 +205,11 @@ export class CallRunner {
     return (await this.#authenticator.replace(call.getCredentials(), tokenWaitOptions(call))) !== undefined;
   }
 
-  /**
-   * Reads the certificate files again. If a certificate is refused that has worked before, all calls wait for the new one. A
-   * call that cannot be sent again (`mayWait` is false) fails at once.
-   */
-  async #reloadCertificate(call: Call, outcome: Outcome, mayWait: boolean): Promise<boolean> {
-    const { certificate } = call;
-    const isSure = certificateRefusal(outcome) === 'refused';
-    const hasWorked =
-      isSure && certificate !== undefined && certificate.fingerprint256 === this.#acceptedCertificate;
-    const reloaded = this.#client.identity.reloadAfterRefusal(
-      certificate,
-      hasWorked,
-      isConnectionReset(outcome),
-    );
-    if (!hasWorked) return this.#waitForCertificate(reloaded, call, call.leftMs);
-    const found = reloaded.finally(() => {
-      if (this.#newCertificate === found) this.#newCertificate = this.#acceptedCertificate = undefined;
-    });
-    this.#newCertificate ??= found;
-    return mayWait && this.#waitForCertificate(found, call, call.leftMs);
-  }
-
   /** Waits for another certificate. Resolves with false if none is found, or if the time is over. */
-  async #waitForCertificate(certificate: Promise<boolean>, call: Call, timeoutMs: number): Promise<boolean> {
+  async #waitForCertificate(search: Promise<boolean>, call: Call, timeoutMs: number): Promise<boolean> {
     const { closed } = this.#client.calls;
     const limit = { clock: systemClock, timeoutMs, expired: timeoutFault, signals: [call.signal, closed] };
-    return within(limit, () => certificate).catch((error: unknown) => {
+    return within(limit, () => search).catch((error: unknown) => {
       if (error instanceof ExchangeFault) return false;
       throw error;
     });
@@ -272,9 +247,7 @@ export class CallRunner {
     if (fault) throw faultToError(withLimitOfCall(fault, call), call, this.#client);
     if (isSuccess(response.status)) {
       this.#budget.giveBack(call.budgetTaken);
-      this.#acceptedCertificate = call.certificate?.fingerprint256;
-      // Another server behind the same address still accepts the certificate, so later calls need not wait.
-      this.#newCertificate = undefined;
+      this.#rotation.accepted(call.certificate?.fingerprint256);
     }
     call.response = response;
     return response;
