@@ -9,22 +9,22 @@ import {
   isUnsent,
 } from './exchange.types.js';
 
-/** Follows how far a request gets, which decides whether the server can have acted on it. */
+/** Observes how far a request gets, which decides whether the server can have executed it. */
 export class ExchangeProgress {
   phase: ExchangePhase = 'queued';
   reusedSocket = false;
   /** When the wait for a free connection ended, on the monotonic clock. */
   socketAt: number | undefined = undefined;
-  /** What the agent knows of its connection. */
+  /** What the agent knows about the connection. */
   connection: ExchangeConnection | undefined = undefined;
   #socket: Socket | TLSSocket | undefined = undefined;
   #isTls13 = false;
   #isAccepted = false;
-  /** The server has answered the ClientHello: what it sends from now on may be about our certificate. */
-  #isHelloAnswered = false;
+  /** The server has sent its ServerHello, so an alert or reset from now on may be about our certificate. */
+  #hasServerHello = false;
   readonly #hasCertificate: boolean;
 
-  /** @param hasCertificate a client certificate is offered to a server that asks for one */
+  /** @param hasCertificate whether a client certificate is offered to servers that ask for one */
   constructor(hasCertificate = false) {
     this.#hasCertificate = hasCertificate;
   }
@@ -34,24 +34,24 @@ export class ExchangeProgress {
       this.socketAt = performance.now();
       this.phase = 'connecting';
       this.#socket = socket;
-      // Node does not set its flag for a request that waited in the agent's queue.
+      // Node does not set `reusedSocket` for a request that waited in the agent's queue.
       this.reusedSocket = request.reusedSocket || socket.bytesRead > 0;
       const secure = 'secureConnecting' in socket;
       const pending = secure ? socket.secureConnecting : socket.connecting;
-      // If the handshake was over before, its ticket may have come already.
+      // On a preconnected socket the handshake may be over, and its session ticket may have arrived already.
       this.#isAccepted = secure && !pending && this.connection?.hasTicket !== false;
       if (secure && !this.reusedSocket) socket.once('session', () => (this.#isAccepted = true));
-      if (!pending) return this.#connected();
-      socket.once(secure ? 'secureConnect' : 'connect', () => this.#connected());
-      // Key material exists from the ServerHello on. The listener takes none of it.
-      if (secure && this.#hasCertificate) socket.once('keylog', () => (this.#isHelloAnswered = true));
-      // A real socket takes the request only once TCP has connected. The one of a mock (nock 15, msw 3) takes it before, and
-      // never says that it is connected: the request counts as sent, so that a slow mock is like a slow service.
-      request.once('finish', () => socket.connecting && !socket.destroyed && this.#connected());
+      if (!pending) return this.#onConnected();
+      socket.once(secure ? 'secureConnect' : 'connect', () => this.#onConnected());
+      // Node emits `keylog` from the ServerHello on. The listener ignores the key material.
+      if (secure && this.#hasCertificate) socket.once('keylog', () => (this.#hasServerHello = true));
+      // A real socket accepts the request only once TCP has connected. The socket of a mock (nock 15, msw 3) accepts it before
+      // and never emits `connect`. Count the request as sent then, so that a slow mock looks like a slow service.
+      request.once('finish', () => socket.connecting && !socket.destroyed && this.#onConnected());
     });
   }
 
-  /** The details of a fault that comes now. */
+  /** The details of a fault that occurs at this moment. */
   describeFault({
     kind,
     alert,
@@ -59,27 +59,27 @@ export class ExchangeProgress {
   }: Partial<ClassifiedError>): Omit<ExchangeFaultDetails, 'kind'> {
     const { phase, reusedSocket } = this;
     const addresses = this.#socket?.autoSelectFamilyAttemptedAddresses;
-    // Over TLS 1.3, the verdict on our certificate comes after the request was sent. A server that refuses does not read it.
-    const isVerdict = phase === 'sent' && this.isHandshakePending;
-    const isFailedHandshake = isVerdict && isHandshakeAlert({ alert });
+    // Over TLS 1.3, the server refuses our certificate only after the request was sent. It does not read the request then.
+    const isAfterSending = phase === 'sent' && this.isHandshakePending;
+    const isFailedHandshake = isAfterSending && isHandshakeAlert({ alert });
     const certificateRefused = isSaid || (isFailedHandshake && this.#hasCertificate);
-    const mayBeVerdict = this.#hasCertificate && (isVerdict || (isUnsent(this) && this.#isHelloAnswered));
+    const mayBeRefusal = this.#hasCertificate && (isAfterSending || (isUnsent(this) && this.#hasServerHello));
     return {
-      // A tunnel fails as such only as long as nothing of the request has passed it.
+      // An error with the kind `proxy` occurs only before the tunnel is open, so nothing of the request was sent.
       phase: kind === 'proxy' ? 'connecting' : phase,
       reusedSocket,
       certificateRefused,
-      certificateSuspected: !certificateRefused && mayBeVerdict && mayBeCertificateRefusal({ kind, alert }),
+      certificateSuspected: !certificateRefused && mayBeRefusal && mayBeCertificateRefusal({ kind, alert }),
       refusedInHandshake: isFailedHandshake || (isSaid && this.isHandshakePending),
       ...(phase === 'connecting' && addresses && { addresses }),
     };
   }
 
   /**
-   * Whether a fatal alert can still be the server's verdict on our handshake. In TLS 1.3 the client sends its
-   * certificate and its first request together, so the verdict comes after the request was sent. In TLS 1.2 it comes
-   * before. A session ticket (RFC 8446, 4.6.1), a later request, or a byte of an answer (1xx too) shows that the server
-   * had accepted the handshake.
+   * Whether a fatal alert can still mean that the server refuses our handshake. In TLS 1.3 the client sends its certificate and
+   * its first request together, so the refusal arrives after the request was sent. In TLS 1.2 it arrives before. The server
+   * has accepted the handshake as soon as there is a session ticket
+   * (https://www.rfc-editor.org/rfc/rfc8446#section-4.6.1), a byte of a response (1xx too), or a later request.
    */
   get isHandshakePending(): boolean {
     if (isUnsent(this)) return true;
@@ -87,12 +87,12 @@ export class ExchangeProgress {
     return !this.reusedSocket && this.#socket?.bytesRead === 0;
   }
 
-  #connected(): void {
+  #onConnected(): void {
     if (this.phase !== 'connecting') return;
     this.phase = 'sent';
     const socket = this.#socket;
     if (this.reusedSocket || socket === undefined || !('getProtocol' in socket)) return;
-    // Asked now: a socket that has failed does not know it any more.
+    // Read the protocol now, because a failed socket no longer has it.
     this.#isTls13 = socket.getProtocol() === 'TLSv1.3';
   }
 }

@@ -2,7 +2,6 @@ import http, { type ClientRequest, type IncomingMessage, type RequestOptions } f
 import https from 'node:https';
 import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { codedError } from '../errors/error-codes.js';
 import { setImmediate, systemClock } from '../time/clock.js';
 import { classify, type ClassifiedError } from './classify.js';
 import { decode } from './decode.js';
@@ -21,20 +20,21 @@ import {
 } from './exchange.types.js';
 
 /**
- * One exchange over node:http or node:https. Judges neither status nor redirect.
- * Rejects with {@link ExchangeFault}, or with `signal.reason`.
+ * Sends one request with node:http or node:https and reads the whole response. Every status is a response, redirects too.
+ * Rejects with an {@link ExchangeFault} if there is no whole response, or with `signal.reason` if the caller aborted.
  */
 export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
   return new Promise((resolve, reject) => new RunningExchange(request, resolve, reject).start());
 }
 
-/** Up to here, the body of an answer that is no success is kept. */
+/** The body of a response without success may have this size, even if `maxResponseBytes` is smaller: it explains the failure. */
 const MIN_ERROR_BYTES = 65_536;
 
-interface Limit {
+interface TimeLimit {
   limitMs: number;
-  /** On the monotonic clock. */
+  /** Milliseconds on the monotonic clock. */
   endsAt: number;
+  /** The code of the fault when this limit is exceeded. */
   reason?: string;
 }
 
@@ -69,40 +69,41 @@ class RunningExchange {
     try {
       this.#send();
     } catch (error) {
-      // Node checks methods, header names and values before it connects.
+      // Node throws at once for an invalid method, header name or header value.
       this.#fail({ kind: 'protocol', reason: (error as NodeJS.ErrnoException).code });
     }
   }
 
   #send(): void {
     const { url, body } = this.#request;
-    // Looked up for each call: instrumentation and nock replace it.
+    // Read `request` from the module at each call, because instrumentation and nock replace it.
     const outgoing = (url.protocol === 'https:' ? https : http).request(this.#options());
     this.#outgoing = outgoing;
-    // Before the progress counts it as connected: nothing has been written yet.
+    // Register this listener before that of the progress: a foreign connection is found before the request counts as sent.
     outgoing.on('socket', (socket) => this.#onSocket(socket));
     this.#progress.observe(outgoing);
     outgoing.on('response', (incoming) => this.#onResponse(incoming));
-    // Nobody asked for another protocol (101), and Node would say nothing more of this request.
+    // A 101 response, which was not asked for, ends the request in Node without an error or a response.
     outgoing.on('upgrade', (_, socket) => {
       socket.destroy();
       this.#fail({ kind: 'protocol', reason: 'ERR_HTTP_UPGRADE' });
     });
     outgoing.on('error', (error) => {
-      // An error after a whole answer is ignored: a body after HEAD, for example.
+      // Ignore an error after a whole response, for example because the server sends a body after HEAD.
       if (!this.#incoming?.complete) this.#fail(classify(error));
     });
-    // Node reports no error if the connection already had one when the request took it: for example if the server refused the
-    // client certificate of a connection that was made while the call waited for its token. The call would wait for its time limit.
+    // A preconnected socket may fail before its request takes it, for example because the server refuses the client
+    // certificate. Node then closes the request without an error, and the call would wait for its time limit.
     outgoing.on('close', () => {
-      if (!this.#incoming) this.#fail(classify(codedError('socket hang up', 'ECONNRESET')));
+      if (!this.#incoming) this.#fail({ kind: 'reset', reason: 'ECONNRESET' });
     });
     outgoing.end(body);
   }
 
   /**
-   * Libraries such as global-agent replace the agent of all requests in the process. Their connections lack our client
-   * certificate, trust other roots than `tls.chain`, and obey NODE_TLS_REJECT_UNAUTHORIZED. Mocks have sockets of other classes.
+   * Fails if another agent has made the connection. Libraries such as global-agent replace the agent of all requests in the
+   * process. Their connections lack the client certificate, trust other roots than `tls.chain`, and obey
+   * NODE_TLS_REJECT_UNAUTHORIZED. The sockets of mocks have other classes and are allowed.
    */
   #onSocket(socket: Socket): void {
     const { agent } = this.#request;
@@ -112,7 +113,10 @@ class RunningExchange {
     if (agent.stateOf && !connection && isReal) this.#fail({ kind: 'tls', reason: FOREIGN_CONNECTION });
   }
 
-  /** One timer for all limits: when the shortest is over but does not apply, it is set again. Node shares timers of whole ms. */
+  /**
+   * Sets one timer for all time limits, for the shortest. If that limit does not apply when the timer fires, the timer is set
+   * again. Timers of equal whole milliseconds are cheap, because Node keeps them in one list.
+   */
   #setTimer(leftMs: number): void {
     const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
     const { oldConnectionTimeoutMs = Infinity } = this.#request;
@@ -123,22 +127,22 @@ class RunningExchange {
       connectTimeoutMs,
       oldConnectionTimeoutMs,
     );
-    this.#stopTimer = systemClock.schedule(() => this.#onTime(), Math.ceil(shortestMs));
+    this.#stopTimer = systemClock.schedule(() => this.#onTimer(), Math.ceil(shortestMs));
   }
 
-  #onTime(): void {
+  #onTimer(): void {
     const { limitMs, endsAt, reason } = this.#nextLimit();
     const leftMs = endsAt - performance.now();
     if (leftMs > 0) this.#setTimer(leftMs);
     else this.#fail({ kind: 'timeout', reason, limitMs });
   }
 
-  /** The first to end of the limits that apply now: while it waits for a connection, only the whole limit does. */
-  #nextLimit(): Limit {
+  /** Of the time limits that apply now, the one that ends first. While the request waits for a connection, only `timeoutMs` applies. */
+  #nextLimit(): TimeLimit {
     const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
     const { oldConnectionTimeoutMs: oldMs = Infinity } = this.#request;
     const { phase, socketAt = Infinity, connection } = this.#progress;
-    const limits: Limit[] = [
+    const limits: TimeLimit[] = [
       { limitMs: timeoutMs, endsAt: this.#startedAt + timeoutMs },
       { limitMs: attemptTimeoutMs, endsAt: socketAt + attemptTimeoutMs },
     ];
@@ -161,8 +165,8 @@ class RunningExchange {
       port: url.port,
       path: url.pathname + url.search,
       method,
-      // Node sets it by itself for some methods only. A body without it, on DELETE or GET, would be read as the next
-      // request on the connection (RFC 9112, 6).
+      // For DELETE and GET, Node does not set Content-Length. Without it, the server would read the body as the next request on
+      // the connection (https://www.rfc-editor.org/rfc/rfc9112#section-6).
       headers:
         body === undefined ? headers : { 'content-length': String(Buffer.byteLength(body)), ...headers },
       agent,
@@ -185,7 +189,7 @@ class RunningExchange {
     });
   }
 
-  /** The answer of a call with a small limit may be an error or a redirect, which is to be read. */
+  /** A call with a small `maxResponseBytes` may get an error or a redirect, whose body is read up to 64 KiB. */
   #maxBytes(incoming: IncomingMessage): number {
     const { maxResponseBytes } = this.#request;
     return isSuccess(incoming.statusCode ?? 0)
@@ -202,7 +206,8 @@ class RunningExchange {
       (error: NodeJS.ErrnoException) => {
         if (error.code === 'ERR_BUFFER_TOO_LARGE')
           return this.#fail({ kind: 'too_large', reason: error.code });
-        // Its status says what happened, and a proxy's own page may have kept the coding of another answer.
+        // Keep a response without success: its status says what happened. A proxy may have replaced the body by a page of its
+        // own and kept the Content-Encoding header.
         if (!isSuccess(incoming.statusCode ?? 0)) return this.#finish(incoming, body);
         this.#fail({ kind: 'protocol', reason: error.code });
       },
@@ -210,7 +215,7 @@ class RunningExchange {
   }
 
   #finish(incoming: IncomingMessage, body: Buffer): void {
-    // Over TLS, Node learns that a write is done only after it has read once more: a fast answer comes first.
+    // A fast response may arrive before Node has learned that the request was written. Wait for one turn of the event loop.
     if (this.#outgoing?.writableFinished === false) setImmediate(() => this.#conclude(incoming, body));
     else this.#conclude(incoming, body);
   }
@@ -219,7 +224,8 @@ class RunningExchange {
     const { statusCode: status = 0, statusMessage: statusText = '', headers } = incoming;
     const untilClose = isUntilClose(incoming);
     this.#settle(() => this.#resolve({ status, statusText, headers, body, untilClose }));
-    // The server may never read the rest of the request, and the connection would not be free again (RFC 9112, 9.3).
+    // The server has responded before the whole request was sent. It may never read the rest, so close the connection
+    // (https://www.rfc-editor.org/rfc/rfc9112#section-9.3).
     if (this.#outgoing?.writableFinished === false) this.#outgoing.destroy();
   }
 
@@ -247,8 +253,8 @@ class RunningExchange {
 }
 
 /**
- * Collects the bytes of a body in one buffer that doubles. A list of chunks would cost 200 bytes for each, and a server may
- * send chunks of one byte.
+ * Collects the bytes of a body in one buffer, which doubles when it is full. A list of chunks would cost 200 bytes for each
+ * chunk, and a server may send chunks of one byte.
  */
 class BodyBuffer {
   length = 0;
@@ -256,7 +262,7 @@ class BodyBuffer {
 
   add(chunk: Buffer): void {
     const length = this.length + chunk.length;
-    // Most bodies are one chunk, which is not copied, nor written into: it is full.
+    // Most bodies are a single chunk, so use that chunk without a copy. A second chunk never fits into it and copies both.
     if (this.length === 0) this.#held = chunk;
     else {
       if (length > this.#held.length) this.#grow(length);
@@ -276,7 +282,10 @@ class BodyBuffer {
   }
 }
 
-/** Chunks end a body only if `chunked` is the last coding (RFC 9112, 6.3). Node passes on other codings as they come. */
+/**
+ * Whether only the end of the connection ends the body, so that a cut body looks like a whole one
+ * (https://www.rfc-editor.org/rfc/rfc9112#section-6.3).
+ */
 function isUntilClose({ headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
   if (coding === undefined) return headers['content-length'] === undefined;

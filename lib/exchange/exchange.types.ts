@@ -2,39 +2,39 @@ import { type Agent, type IncomingHttpHeaders } from 'node:http';
 import { type Socket } from 'node:net';
 import { type ConnectionErrorKind } from '../errors/index.js';
 
-/** An agent that knows its own connections; of any other agent, all connections are used. */
+/** An agent. If it has `stateOf`, the exchange uses only connections that the agent knows. */
 export type ExchangeAgent = Agent & { stateOf?(socket: Socket): ExchangeConnection | undefined };
 
-/** What such an agent knows of a connection. */
+/** What such an agent knows about one of its connections. */
 export interface ExchangeConnection {
-  /** It was idle for so long before this request that it may be dead without anybody having said so. */
+  /** Whether the connection was idle for over 4 s before this request, so that it may be dead without a FIN or RST. */
   readonly isOld: boolean;
-  /** A TLS session ticket has come, so the server has accepted our certificate. */
+  /** Whether a TLS session ticket has arrived, which shows that the server has accepted our certificate. */
   readonly hasTicket: boolean;
 }
 
-/** One bounded HTTP exchange: one request, one answer, without redirects and retries. */
+/** One HTTP exchange with limits of time and size: one request and one response, without redirects and retries. */
 export interface ExchangeRequest {
   url: Readonly<Pick<URL, 'protocol' | 'hostname' | 'port' | 'pathname' | 'search'>>;
   method: string;
   headers: Record<string, string>;
   body?: string | Uint8Array;
   agent: ExchangeAgent;
-  /** It may be sent again if its connection turns out to be closed: it takes connections that were idle for longer. */
+  /** Whether the request may be sent again if its connection turns out to be closed. It may then reuse older idle connections. */
   mayRepeat?: boolean;
-  /** The agent offers a client certificate to servers that ask for one. */
+  /** Whether the agent offers a client certificate to servers that ask for one. */
   hasCertificate?: boolean;
-  /** Milliseconds for the whole exchange: the wait for a free connection and the answer's body included. */
+  /** Milliseconds for the whole exchange, with the wait for a free connection and the body of the response. */
   timeoutMs: number;
-  /** The same without the wait for a free connection. Default: no other limit. */
+  /** Milliseconds for the exchange without the wait for a free connection. Default: no limit but `timeoutMs`. */
   attemptTimeoutMs?: number;
-  /** Milliseconds to connect: name, TCP, proxy and TLS handshake. Default: no other limit. */
+  /** Milliseconds to connect: DNS lookup, TCP, proxy and TLS handshake. Default: no limit but `timeoutMs`. */
   connectTimeoutMs?: number;
-  /** Milliseconds to the first byte of the answer on a connection that was idle for over 4 s. Default: no other limit. */
+  /** Milliseconds to the first byte of the response on a connection that was idle for over 4 s. Default: no limit but `timeoutMs`. */
   oldConnectionTimeoutMs?: number;
-  /** Bytes of the answer's body after decompression. */
+  /** Maximum size of the response's body in bytes, after decompression. */
   maxResponseBytes: number;
-  /** The caller's signal: on abort, rejects with `signal.reason`. */
+  /** The signal of the caller. If it aborts, the exchange rejects with `signal.reason`. */
   signal?: AbortSignal;
 }
 
@@ -43,13 +43,19 @@ export interface ExchangeResponse {
   statusText: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
-  /** The body ends only with the connection (RFC 9112, 6.3): it may have been cut. */
+  /**
+   * Whether only the end of the connection ended the body, so that the body may have been cut
+   * (https://www.rfc-editor.org/rfc/rfc9112#section-6.3).
+   */
   untilClose: boolean;
 }
 
 /**
- * How far an exchange got, which decides whether the server can have acted: it waits for a free connection, it connects, the
- * request is sent, the answer is read.
+ * How far an exchange got, which decides whether the server can have executed the request:
+ * - `queued`: it waits for a free connection
+ * - `connecting`: it connects, which includes the TLS handshake
+ * - `sent`: the request is sent, at least a part of it
+ * - `reading`: the response has begun
  */
 export type ExchangePhase = 'queued' | 'connecting' | 'sent' | 'reading';
 
@@ -62,7 +68,7 @@ export function isUnsent({ phase = 'connecting' }: { phase?: ExchangePhase }): b
   return phase === 'queued' || phase === 'connecting';
 }
 
-/** Headers that only the HTTP client may set: with them, a caller could change the connection or name another host. */
+/** Headers that a caller may not set, because they control the connection or name another host. */
 export const EXCHANGE_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'connection',
@@ -77,37 +83,37 @@ export const EXCHANGE_HEADERS: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** The reason of a fault if connecting took longer than its own limit. */
+/** The reason of a fault if connecting took longer than `connectTimeoutMs`. */
 export const CONNECT_TIMEOUT = 'ERR_CONNECT_TIMEOUT';
 
-/** The reason of a time-out if an interceptor of the application had not settled. */
+/** The reason of a time-out while an interceptor of the host application was still running. */
 export const INTERCEPTOR_TIMEOUT = 'ERR_INTERCEPTOR_TIMEOUT';
 
-/** The reason of a fault if no answer began within `oldConnectionTimeoutMs`. */
+/** The reason of a fault if no response began within `oldConnectionTimeoutMs`. */
 export const OLD_CONNECTION_TIMEOUT = 'ERR_OLD_CONNECTION_TIMEOUT';
 
-/** The reason of a fault if the agent of the request was replaced, so that the connection is not one of ours. */
+/** The reason of a fault if another library replaced the agent of the request, so that our agent did not make the connection. */
 export const FOREIGN_CONNECTION = 'ERR_FOREIGN_CONNECTION';
 
-/** An exchange rejects with this if there is no whole answer. Plain values only. */
+/** An exchange rejects with this error if there is no whole response. It has plain values only, and no cause. */
 export class ExchangeFault extends Error {
   readonly kind!: ConnectionErrorKind;
   readonly phase!: ExchangePhase;
-  /** System, Node or OpenSSL code. */
+  /** A code of the system, Node, OpenSSL or this package. */
   readonly reason?: string;
-  /** OpenSSL's words if the reason is UNSPECIFIED. */
+  /** What OpenSSL says about the server's certificate, if the reason is UNSPECIFIED. */
   readonly opensslText?: string;
   /** The time limit that was exceeded, in milliseconds. */
   readonly limitMs?: number;
-  /** The addresses that were tried, with their ports, if the name has several. */
+  /** The addresses that were tried, with their ports, if the host name has several. */
   readonly addresses?: readonly string[];
-  /** A kept-alive connection was used again. */
+  /** Whether the request reused a keep-alive connection. */
   readonly reusedSocket: boolean = false;
-  /** The TLS peer refused our certificate, or missed it. */
+  /** Whether the server refused our client certificate, or requires one and got none. */
   readonly certificateRefused: boolean = false;
-  /** The TLS peer ended the handshake without a reason, or for one that can be anything: it may have refused our certificate. */
+  /** Whether the server ended the handshake without a clear reason, so that it may have refused our client certificate. */
   readonly certificateSuspected: boolean = false;
-  /** The TLS peer ended the handshake with an alert, so it has looked at no request. */
+  /** Whether the server ended the handshake with an alert, so that it has not read the request. */
   readonly refusedInHandshake: boolean = false;
 
   constructor(details: ExchangeFaultDetails) {
@@ -120,19 +126,19 @@ export type ExchangeFaultDetails = Pick<ExchangeFault, 'kind' | 'phase'> &
   Partial<Omit<ExchangeFault, keyof Error>>;
 
 /**
- * The reason of the signal of a call that axios's cancel token ended: an exchange then fails as `closed`, with the phase
- * that it had reached.
+ * The abort reason for a call that ends by axios's cancel token. The exchange then fails with the kind `closed` and the phase
+ * that it had reached, not with this error.
  */
 export class CallCancelled extends Error {}
 
-/** Performs one exchange; rejects with an {@link ExchangeFault}, or with `signal.reason` if the caller aborted. */
+/** Performs one exchange. Rejects with an {@link ExchangeFault}, or with `signal.reason` if the caller aborted. */
 export type Exchange = (request: ExchangeRequest) => Promise<ExchangeResponse>;
 
-/** The outcome of an exchange: exactly one of the two. */
+/** The outcome of an exchange: either a response or a fault. */
 export type Outcome =
   { response: ExchangeResponse; fault?: undefined } | { fault: ExchangeFault; response?: undefined };
 
-/** Rejects only with errors other than {@link ExchangeFault}: a caller's abort. */
+/** Runs an exchange and returns its response or fault. Rejects only if the caller aborted. */
 export async function outcomeOf(exchanged: () => Promise<ExchangeResponse>): Promise<Outcome> {
   try {
     return { response: await exchanged() };
@@ -142,7 +148,7 @@ export async function outcomeOf(exchanged: () => Promise<ExchangeResponse>): Pro
   }
 }
 
-/** Whether the request took an idle connection that the server, or something on the way to it, had closed or forgotten. */
+/** Whether the request reused a connection that was dead: the server, a firewall or a load balancer had closed or dropped it. */
 export function hadDeadConnection(fault: ExchangeFault | undefined): boolean {
   if (fault?.reason === OLD_CONNECTION_TIMEOUT) return true;
   return fault?.reusedSocket === true && fault.kind === 'reset' && fault.phase === 'sent';

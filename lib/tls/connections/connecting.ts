@@ -1,15 +1,18 @@
-/** Host and port of a target, as in an address. */
+/** Host and port of a destination as in a URL, with the brackets of an IPv6 address. */
 export function authorityOf({ host, port }: { host?: string | null; port?: number | string | null }): string {
   return `${host?.includes(':') ? `[${host}]` : host}:${port ?? 443}`;
 }
 
 /**
- * An idle connection is probed after so many milliseconds (TCP keep-alive), which keeps it known to firewalls. Linux takes it for
- * dead after ten probes without a response, one a second.
+ * The TCP keep-alive probes of an idle connection begin after so many milliseconds, so that firewalls do not drop it. Linux closes
+ * the connection after ten probes without a reply, one per second.
  */
 export const KEEP_ALIVE_MS = 1_000;
 
-/** Options of net.connect. Node gives each address but the last 250 ms, and takes a distant server for dead. */
+/**
+ * The option of net.connect for a host name with several addresses. By default Node gives each address but the last 250 ms,
+ * which is too short for a distant server (https://github.com/nodejs/node/issues/54359). Here each gets a quarter of the time limit.
+ */
 export function attemptTimeoutPerAddress(connectTimeoutMs?: number): {
   autoSelectFamilyAttemptTimeout?: number;
 } {

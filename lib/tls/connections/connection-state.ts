@@ -1,37 +1,40 @@
 import { type IncomingMessage } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 
-/** A server ends a connection after its hint: it must not be on its way then (as Node has it). */
+/**
+ * A server with `Keep-Alive: timeout=5` closes the connection after 5 s. Stop to reuse it 1 s earlier, as Node's agent does, so
+ * that no request is on its way at that moment.
+ */
 const HINT_MARGIN_MS = 1_000;
 const MAX_HINT_MS = 60_000;
-/** After a longer pause, a firewall or load balancer may have forgotten the connection. */
+/** A firewall or load balancer may have dropped a connection that was idle for longer, without a FIN or RST. */
 const OLD_MS = 4_000;
 const FIRST_UNRELIABLE_MS = 300_000;
 const MAX_UNRELIABLE_MS = 3_600_000;
 
-/** How long a connection may be idle, in milliseconds, if the server gives no hint. */
+/** How long a connection may have been idle when a request reuses it, in milliseconds. */
 export interface IdleLimits {
-  /** When a request takes it that must not be sent twice. */
+  /** For a request that must not be sent twice. */
   nonRepeatable: number;
-  /** When a request takes it that may be sent again. */
+  /** For a request that may be sent again. */
   repeatable: number;
 }
 
-/** What the agent knows of one of its connections. */
+/** What the agent knows about one of its connections. */
 export class ConnectionState {
-  /** Undefined until it has had a response. */
+  /** Undefined until the first response. */
   limits: IdleLimits | undefined = undefined;
-  /** When it became idle, by the wall clock; undefined while it has a request. */
+  /** When the connection became idle, by the wall clock, which also counts a suspended machine. Undefined during a request. */
   idleSince: number | undefined = undefined;
-  /** How long it was idle before its current request, until the response. */
+  /** How long the connection was idle before its current request. 0 again once that request has its response. */
   wasIdleMs = 0;
-  /** A TLS session ticket has come: the server has accepted the handshake, and our certificate. */
+  /** Whether a TLS session ticket has arrived, which shows that the server has accepted the handshake and our certificate. */
   hasTicket = false;
 
-  /** @param origin the name of its pool */
+  /** @param origin the key of its pool */
   constructor(readonly origin: string) {}
 
-  /** It may be dead without anybody having said so. */
+  /** Whether the connection was idle for over 4 s before its current request, so that it may be dead without a FIN or RST. */
   get isOld(): boolean {
     return this.wasIdleMs > OLD_MS;
   }
@@ -49,8 +52,9 @@ export class ConnectionState {
 }
 
 /**
- * Origins on whose old connections a request got no response: something on the way drops idle connections without a word.
- * They are not trusted for 5 minutes, and twice as long each time that the next trial fails.
+ * Origins behind a firewall or load balancer that drops idle connections silently, without a FIN or RST. An origin is added when
+ * a request on a connection that was idle for over 4 s gets no response. For 5 minutes, connections to it are then reused
+ * only within `http.idleTimeout`. If it happens again afterwards, that time doubles, up to 1 hour.
  */
 export class UnreliableOrigins {
   readonly #clock: Clock;
@@ -73,7 +77,7 @@ export class UnreliableOrigins {
     });
   }
 
-  /** A request got its response on an old connection. */
+  /** Forgets an origin, because a request got its response on a connection that was idle for over 4 s. */
   delete(origin: string): void {
     this.#origins.delete(origin);
   }

@@ -18,11 +18,14 @@ import { ProxyTunnel } from './proxy-tunnel.js';
 import { type Connection } from './unread-input.js';
 
 export interface IdentityAgentSettings extends KeepAliveSettings {
-  /** The proxy for an address, if any. */
+  /** Returns the proxy for an address, if there is one. */
   proxyFor?: ProxyFor;
 }
 
-/** The options of a request that count for its connection. Of TLS, only the server's name. */
+/**
+ * The options of a request that its connection uses. It is an allow-list: of the TLS options only the server name is in it, so
+ * that no request can change the certificate, the trust anchor or the verification.
+ */
 const CONNECTION_OPTIONS = new Set(
   (
     'host port servername family hints lookup localAddress localPort autoSelectFamily ' +
@@ -32,13 +35,14 @@ const CONNECTION_OPTIONS = new Set(
 const MAX_SESSIONS = 100;
 
 /**
- * One https.Agent for the module and for host code (axios, got, node:https), whatever identity is in use. Behind it, each
- * identity has its own connections: calls in flight end on the ones they began on, all others use the newest.
+ * The https.Agent of this package, which the host application can also use with axios, got or node:https. It stays the same
+ * object when the client certificate changes. Behind it, each certificate has a KeepAliveAgent of its own: requests in flight
+ * finish on the old agent, and new requests use the new one.
  */
 export class IdentityAgent extends Agent {
   readonly #settings: IdentityAgentSettings;
   #current: KeepAliveAgent;
-  /** Connections of earlier identities, on which calls may be in flight. */
+  /** The agents of earlier certificates, which may still have requests in flight. */
   readonly #retired = new Set<KeepAliveAgent>();
   #isClosed = false;
   /** Called before each request. */
@@ -48,7 +52,7 @@ export class IdentityAgent extends Agent {
     super({ keepAlive: true, maxSockets: settings.maxSockets });
     this.#settings = settings;
     this.#current = new KeepAliveAgent(tlsConnector(context, settings), settings);
-    // Like those of any agent, but not enumerable: JSON would contain sockets.
+    // Every agent has these properties. Here they are not enumerable, so that JSON.stringify() does not descend into sockets.
     for (const pool of ['sockets', 'freeSockets', 'requests'] as const)
       Object.defineProperty(this, pool, { get: () => this.#current[pool], enumerable: false });
   }
@@ -67,14 +71,17 @@ export class IdentityAgent extends Agent {
     return this.#current.createConnection(options);
   }
 
-  /** New calls use this identity. Calls in flight finish with the old one, and so do calls that wait for a connection. */
+  /**
+   * Makes new requests connect with this secure context. Requests in flight, and requests that wait for a connection, finish
+   * with the previous one.
+   */
   switchContext(context: () => SecureContext): void {
     if (!this.#isClosed) this.#switchConnector(tlsConnector(context, this.#settings));
   }
 
   /**
-   * Takes no more calls (ERR_AGENT_CLOSED). Idle connections are closed at once; calls in flight get `graceMs`, then
-   * are cut. Resolves as soon as no call is left.
+   * Closes the agent: new requests fail with ERR_AGENT_CLOSED, and idle connections close at once. Requests in flight may take
+   * `graceMs` to finish, then their connections are closed. Resolves when no request is left.
    */
   async close(graceMs: number): Promise<void> {
     if (!this.#isClosed) this.#switchConnector(failToConnect);
@@ -83,24 +90,27 @@ export class IdentityAgent extends Agent {
     for (const connections of this.#retired) connections.close();
   }
 
-  /** Closes all connections. Calls that wait for one go on over new ones. */
+  /** Closes all connections. Requests that wait in the queue continue on new connections. */
   override destroy(): void {
     for (const connections of [...this.#retired, this.#current]) connections.destroy();
   }
 
-  /** Of one of its own connections; undefined for any other: another library may replace the agent of a request. */
+  /**
+   * The state of a connection that this agent has made. Undefined for any other connection: another library may have replaced
+   * the agent of the request.
+   */
   stateOf(socket: Duplex): ConnectionState | undefined {
     const state = this.#current.stateOf(socket);
     if (state || this.#retired.size === 0) return state;
     return [...this.#retired].map((connections) => connections.stateOf(socket)).find(Boolean);
   }
 
-  /** Connects for a request that will come soon ({@link KeepAliveAgent.preconnect}). */
+  /** Opens a connection for a request that will follow soon ({@link KeepAliveAgent.preconnect}). */
   preconnect({ hostname, port }: Pick<URL, 'hostname' | 'port'>): void {
     if (this.#isClosed) return;
     const host = hostname.replace(/^\[|\]$/g, '');
     const servername = isIP(host) ? '' : host;
-    // As Node's agent gives them.
+    // The same options that Node's agent sets.
     const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS };
     this.#current.preconnect({ host, port: port || 443, servername, ...socketOptions });
   }
@@ -126,8 +136,8 @@ export class IdentityAgent extends Agent {
 }
 
 /**
- * Connects with one SecureContext, and keeps its TLS sessions. The server is always verified, whatever a request's options
- * or NODE_TLS_REJECT_UNAUTHORIZED say.
+ * Makes TLS connections with one SecureContext, through a proxy if there is one, and keeps their TLS sessions for resumption. The
+ * server is always verified, even if a request sets `rejectUnauthorized: false` or NODE_TLS_REJECT_UNAUTHORIZED is 0.
  */
 function tlsConnector(context: () => SecureContext, settings: IdentityAgentSettings): Connector {
   const { proxyFor, connectTimeoutMs } = settings;
@@ -148,9 +158,10 @@ function tlsConnector(context: () => SecureContext, settings: IdentityAgentSetti
       rejectUnauthorized: true,
     });
     socket.transport = transport;
-    // As without a tunnel. Otherwise Node takes one that the server has ended for usable, and a call on it waits in vain.
+    // The default for a connection without a tunnel. With a half-open socket, Node would reuse a connection that the server
+    // has closed, and the request would wait for its time limit.
     socket.allowHalfOpen = false;
-    // Node tells of a session only after it has verified the server.
+    // Node emits `session` only after it has verified the server.
     socket.on('session', (made) => {
       if (sessions.size >= MAX_SESSIONS) sessions.clear();
       sessions.set(name, made);

@@ -10,39 +10,51 @@ import { ConnectionState, type IdleLimits, UnreliableOrigins } from './connectio
 import { hasUnreadInput } from './unread-input.js';
 
 export interface KeepAliveSettings {
-  /** Connections to one origin. */
+  /** Maximum number of connections to one origin. */
   maxSockets: number;
   /**
-   * Milliseconds that a connection may have been idle when a request takes it that must not be sent twice, if the server
-   * gives no hint. 0: no connection is used again, by any request. Default: that of `http.idleTimeout`.
+   * How long a connection may have been idle, in milliseconds, for a request that must not be sent twice to reuse it. A
+   * `Keep-Alive: timeout` header of the server replaces this limit. With 0, no request reuses a connection. Default: the
+   * default of `http.idleTimeout`.
    */
   idleTimeoutMs?: number;
-  /** The same for a request that may be sent again. Default 55,000: load balancers wait for 60 s or more. */
+  /**
+   * The same for a request that may be sent again. Default 55,000: load balancers usually close idle connections after 60 s
+   * or more.
+   */
   longIdleTimeoutMs?: number;
-  /** Milliseconds to connect: `http.connectTimeout`. Default: no limit. */
+  /** Milliseconds to connect (`http.connectTimeout`). Default: no limit. */
   connectTimeoutMs?: number;
   clock?: Clock;
 }
 
+/** Opens a connection for a request with these options. */
 export type Connector = (options: RequestOptions) => Socket;
 
-/** What a request of ours tells the agent. A host's own requests tell it nothing, and nobody repeats them. */
+/**
+ * Requests of this package set `mayRepeat` if they may be sent again. Requests of the host application over the same agent do
+ * not set it, because nothing sends those again.
+ */
 type SentOptions = RequestOptions & { mayRepeat?: boolean };
 
-/** The part of an agent by which node:http hands it a request, and which the types leave out. */
+/** The method by which node:http passes a request to its agent. The type definitions of Node leave it out. */
 interface AddsRequests {
   addRequest(request: ClientRequest, options: RequestOptions): void;
 }
 const nodeAgent = Agent.prototype as unknown as AddsRequests;
 
-/** How long a connection that was made ahead waits for its request. */
+/** How long a preconnected socket waits for its request. */
 const PRECONNECTED_MS = 4_000;
-/** A request that gets no response for so long, on an old connection, shows that the connection was dead. */
+/** If a request gets no response for so long on a connection that was idle before, that connection was probably dead. */
 const NO_RESPONSE_MS = 1_000;
 
 /**
- * Connections that are used again, and the queue for them, which is Node's own. A connection is not used again if data on
- * it could be taken for the answer to the next request (RFC 9112, 6.3), or if the server may have closed it.
+ * A keep-alive agent. Node's own Agent keeps the pool of connections and the queue of requests that wait for one. This class
+ * decides which connection a request may reuse:
+ * - none on which stray data could be taken for the next response (https://www.rfc-editor.org/rfc/rfc9112#section-6.3),
+ * - none that the server may have closed. A request on it fails with ECONNRESET
+ *   (https://github.com/nodejs/node/issues/47130, https://github.com/nodejs/node/issues/52649), and a POST must not simply be
+ *   sent again. So requests that must not be sent twice have stricter limits than the others.
  */
 export class KeepAliveAgent extends Agent {
   #connect: Connector;
@@ -51,7 +63,7 @@ export class KeepAliveAgent extends Agent {
   readonly #states = new WeakMap<Duplex, ConnectionState>();
   /** Requests that must not be sent twice. */
   readonly #nonRepeatable = new WeakSet<ClientRequest>();
-  /** Connections made ahead of their request, by origin. Node's agent gets them as new ones. */
+  /** Connections that were made before there was a request for them, by origin. Node's agent gets them as new connections. */
   readonly #preconnected = new Map<string, Socket>();
   readonly #unreliable: UnreliableOrigins;
   #isRetired = false;
@@ -76,14 +88,14 @@ export class KeepAliveAgent extends Agent {
     options.servername ??= serverNameOf(request, options);
     const origin = connectionKey(options);
     const pool: NodeJS.Dict<Socket[]> = this.freeSockets;
-    const unfit = pool[origin] && this.#selectForReuse(pool[origin], options.mayRepeat);
+    const hidden = pool[origin] && this.#selectForReuse(pool[origin], options.mayRepeat);
     if (!options.mayRepeat) this.#nonRepeatable.add(request);
     if (this.#limits.nonRepeatable === 0) request.shouldKeepAlive = false;
     request.on('response', (response) => this.#onResponse(request, response));
-    // Node takes an idle connection if it sees one.
-    if (unfit) delete pool[origin];
+    // Node's agent always reuses an idle connection if the pool has one. Hide those that this request must not reuse.
+    if (hidden) delete pool[origin];
     nodeAgent.addRequest.call(this, request, options);
-    if (unfit) pool[origin] = unfit;
+    if (hidden) pool[origin] = hidden;
   }
 
   override createConnection(options: RequestOptions): Duplex {
@@ -91,8 +103,8 @@ export class KeepAliveAgent extends Agent {
   }
 
   /**
-   * Connects for a request that will come soon, unless a connection to this origin is idle. It is closed after 4 s without a
-   * request. To the next request it is a new connection, not one that is used again.
+   * Opens a connection for a request that will follow soon, unless an idle connection to this origin exists. The next request
+   * takes it as a new connection, not as a reused one. Without a request, it closes after 4 s.
    */
   preconnect(options: RequestOptions): void {
     const origin = connectionKey(options);
@@ -102,32 +114,33 @@ export class KeepAliveAgent extends Agent {
     const socket = this.#makeConnection(options);
     this.#stateOf(socket).idleSince = this.#clock.now();
     this.#preconnected.set(origin, socket);
-    const isSpare = () => this.#preconnected.get(origin) === socket;
-    const cancel = this.#clock.watch(() => isSpare() && socket.destroy(), PRECONNECTED_MS);
+    const isUnused = () => this.#preconnected.get(origin) === socket;
+    const cancel = this.#clock.watch(() => isUnused() && socket.destroy(), PRECONNECTED_MS);
     socket.unref().once('close', () => {
       cancel();
-      if (isSpare()) this.#preconnected.delete(origin);
+      if (isUnused()) this.#preconnected.delete(origin);
     });
   }
 
-  /** Of one of its own connections; undefined for any other. */
+  /** The state of a connection that this agent has made; undefined for any other connection. */
   stateOf(socket: Duplex): ConnectionState | undefined {
     return this.#states.get(socket);
   }
 
   /**
-   * Node gives a free connection at once to a request that waits in the queue. Wait two turns of the event loop, so that stray
-   * data or a FIN is noticed first, and requests of one turn go out together.
+   * When a response ends, Node emits `free`, and at once gives the connection to a request that waits in the queue. Delay that
+   * by two turns of the event loop: stray data or a FIN of the server is noticed first, and all requests of one turn are
+   * sent together.
    */
   override emit(event: string, ...details: unknown[]): boolean {
     const socket = details[0] as Duplex;
     const state = event === 'free' ? this.#states.get(socket) : undefined;
-    // A new connection is free too, when Node makes it for a request that waits.
+    // Node also emits `free` for a new connection that it has made for a waiting request. That one has no limits yet.
     if (!state?.limits || Object.keys(this.requests).length === 0) return super.emit(event, ...details);
     state.idleSince = this.#clock.now();
     const free = (): void => {
       const [next] = this.requests[state.origin] ?? [];
-      // Looking at the socket costs a system call, and a request that may be sent again reconnects by itself.
+      // Only for requests that must not be sent twice: the look costs a system call, and the others simply reconnect.
       if (this.#nonRepeatable.has(next) && hasUnreadInput(socket)) return destroyAndRemove(socket);
       state.idleSince = undefined;
       super.emit(event, ...details);
@@ -159,7 +172,10 @@ export class KeepAliveAgent extends Agent {
     });
   }
 
-  /** Takes no more calls. Connections with a call finish it, and those that wait; the others close now. */
+  /**
+   * Ends the reuse of connections: idle ones close now, the others as soon as their request has ended. Requests in flight and
+   * requests that wait in the queue still finish.
+   */
   retire(): void {
     this.#isRetired = true;
     for (const socket of Object.values(this.freeSockets).flat()) if (socket) destroyAndRemove(socket);
@@ -173,10 +189,10 @@ export class KeepAliveAgent extends Agent {
   }
 
   #destroyPreconnected(): void {
-    for (const spare of this.#preconnected.values()) spare.destroy();
+    for (const socket of this.#preconnected.values()) socket.destroy();
   }
 
-  /** Resolves once no call is left: one that waits always has one in flight before it. */
+  /** Resolves when no request is left. A request in the queue always waits for a connection in use, so those are enough to check. */
   async waitUntilUnused(): Promise<void> {
     for (;;) {
       const [socket] = Object.values(this.sockets).flat();
@@ -185,7 +201,7 @@ export class KeepAliveAgent extends Agent {
     }
   }
 
-  /** Ends all connections and calls, those that wait too (ERR_AGENT_CLOSED), as well as those that come later. */
+  /** Closes all connections. Requests in the queue and all later requests fail with ERR_AGENT_CLOSED. */
   close(): void {
     this.#connect = failToConnect;
     this.retire();
@@ -196,32 +212,33 @@ export class KeepAliveAgent extends Agent {
     const socket = this.#connect(options);
     const state = new ConnectionState(connectionKey(options));
     this.#states.set(socket, state);
-    const onIdle = (): void => {
+    const closeIfIdle = (): void => {
       if (state.idleSince !== undefined) destroyAndRemove(socket);
     };
-    // Between two calls nobody else listens to errors; its close says enough.
+    // While the connection is idle, nobody else listens to its errors, and an error without a listener ends the process.
     return socket
-      .on('data', onIdle)
-      .once('end', onIdle)
+      .on('data', closeIfIdle)
+      .once('end', closeIfIdle)
       .once('session', () => (state.hasTicket = true))
       .on('error', () => undefined);
   }
 
   #takePreconnected(origin: string): Socket | undefined {
-    const spare = this.#preconnected.get(origin);
-    if (!spare) return undefined;
+    const socket = this.#preconnected.get(origin);
+    if (!socket) return undefined;
     this.#preconnected.delete(origin);
-    const state = this.#stateOf(spare);
+    const state = this.#stateOf(socket);
     state.idleSince = undefined;
-    // Until the session ticket has been read, unread input is most likely that ticket.
-    if (!spare.destroyed && !(state.hasTicket && hasUnreadInput(spare))) return spare.ref();
-    spare.destroy();
+    // Before the session ticket has arrived, unread input is most likely that ticket, and not a FIN.
+    if (!socket.destroyed && !(state.hasTicket && hasUnreadInput(socket))) return socket.ref();
+    socket.destroy();
     return undefined;
   }
 
   /**
-   * Puts the idle connection that the request is to have last, where Node takes it. If none fits, it closes the oldest, so
-   * that a load of changes alone does not leave more and more of them open, and returns the others.
+   * Finds the idle connection that a request may reuse, and moves it to the end of the list, where Node's agent takes it. If
+   * there is none, returns the connections to hide from Node's agent. It then closes the oldest one: otherwise an
+   * application that only sends requests that must not be sent twice would leave more and more idle connections open.
    */
   #selectForReuse(idle: Socket[], mayRepeat = false): Socket[] | undefined {
     const now = this.#clock.now();
@@ -229,14 +246,14 @@ export class KeepAliveAgent extends Agent {
       const socket = idle[index];
       const state = this.#stateOf(socket);
       const idleMs = state.idleMs(now);
-      // After a standstill of the process, neither its timer nor the server's close has been seen yet.
+      // While the event loop was blocked, neither the idle timer nor the server's FIN has been processed.
       if (idleMs > (state.limits?.repeatable ?? 0)) destroyAndRemove(socket);
       else if (idleMs <= this.#limitOf(state, mayRepeat)) {
         if (mayRepeat || !hasUnreadInput(socket)) {
           if (index < idle.length - 1) idle.push(...idle.splice(index, 1));
           return undefined;
         }
-        // The server closed it while handlers of the host blocked the event loop: nginx does that at each reload.
+        // The server has closed it while the event loop was blocked. nginx closes idle connections at each reload.
         destroyAndRemove(socket);
       }
     }
@@ -267,43 +284,49 @@ export class KeepAliveAgent extends Agent {
     state?.onResponse(response, this.#limits);
     if (this.#limits.nonRepeatable === 0 || mayHaveUnreadBody(request.method, response))
       request.shouldKeepAlive = false;
-    // As Node does if nobody else listens.
+    // As Node does for a request without a listener for its response. This agent's listener would hide that case from Node.
     if (request.listenerCount('response') === 1) response.resume();
   }
 }
 
-/** The name of a place, by which connections and TLS sessions are kept. Node's own for https joins all PEMs on each call. */
+/**
+ * The key under which connections and TLS sessions to one destination are kept. `https.Agent.getName()` would join all PEMs
+ * into its key at each request.
+ */
 export function connectionKey({ host, port, localAddress, family, servername }: RequestOptions): string {
   return `${host}:${port}:${localAddress ?? ''}:${family ?? ''}:${servername ?? ''}`;
 }
 
-/** As Node's agent does it later on, before it looks for a connection. */
+/** The same server name that Node's agent would set later, after the pool was searched. */
 function serverNameOf(request: ClientRequest, { host }: RequestOptions): string {
   const named = String(request.getHeader('host') ?? host);
   const name = named.startsWith('[') ? named.slice(1, named.indexOf(']')) : named.split(':', 1)[0];
   return isIP(name) ? '' : name;
 }
 
-/** For plain http, on loopback. */
+/** Connects over plain HTTP, which is allowed to loopback addresses only. */
 export function plainConnector({ connectTimeoutMs }: KeepAliveSettings): Connector {
   return (options) =>
     net.connect({ ...attemptTimeoutPerAddress(connectTimeoutMs), ...options } as TcpNetConnectOpts);
 }
 
-/** Closes it, and takes it out of the agent at once, not only when it is closed. */
+/** Closes a connection and removes it from the agent's pool at once. Node would remove it only after the socket has closed. */
 function destroyAndRemove(socket: Duplex): void {
   socket.destroy();
   socket.emit('agentRemove');
 }
 
-/** A connection that fails in the next turn, before anything is sent: Node then fails the next call that waits. */
+/**
+ * The connector of a closed agent. Its connections fail in the next turn of the event loop, before anything is sent, and
+ * Node then fails the request that waits for them.
+ */
 export function failToConnect(): Socket {
   const error = codedError('The client is closed: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
   const lookup: LookupFunction = (_host, _how, found) => setImmediate(() => found(error, []));
   return net.connect({ host: 'closed', port: 1, lookup });
 }
 
-/** Whether an answer that should have no body, by method or status, may bring one. */
+/** Whether a response that must have no body, because of its method or status, may have one on the wire nevertheless. */
 function mayHaveUnreadBody(method: string, { statusCode, headers }: IncomingMessage): boolean {
   if (method === 'HEAD') return true;
   if (statusCode !== 204 && statusCode !== 304) return false;

@@ -11,36 +11,37 @@ import { minTlsVersion } from '../material/secure-contexts.js';
 import { KEEP_ALIVE_MS, attemptTimeoutPerAddress } from './connecting.js';
 
 /**
- * A tunnel through the proxy (RFC 9110, 9.3.6), as a transport for TLS. Writes wait until the tunnel is open. The proxy
- * gets the target's name and its own credentials, and nothing else: no header of the call, no client key. It is not an
- * agent, as hpagent is, which opened 40 tunnels for 5 sockets: here the agent counts its connections.
+ * A tunnel through an HTTP proxy (CONNECT, https://www.rfc-editor.org/rfc/rfc9110#section-9.3.6), as the transport of a TLS
+ * connection. Writes wait until the tunnel is open. The proxy gets the destination's host and port and its own credentials, but no
+ * header of the call and no client key. A tunnel is one connection of the KeepAliveAgent, so `maxSockets` limits the tunnels too.
  *
- * Until the tunnel is open, all error codes begin with ERR_PROXY_: for example ERR_PROXY_ECONNREFUSED if the proxy cannot be
- * reached, ERR_PROXY_TIMEOUT if it does not answer, ERR_PROXY_TUNNEL_407 if it refuses. With any of them, nothing of a
- * request has passed.
+ * Until the tunnel is open, all error codes begin with ERR_PROXY_, and nothing of a request has been sent:
+ * - ERR_PROXY_ECONNREFUSED: the proxy cannot be reached (other system codes likewise)
+ * - ERR_PROXY_TIMEOUT: the proxy did not respond in time
+ * - ERR_PROXY_TUNNEL_407: the proxy refused with this status
  */
 export class ProxyTunnel extends Duplex {
   readonly #connect: http.ClientRequest;
   #socket?: Socket;
-  /** The write or end that waits for the tunnel. Duplex makes one at a time. */
+  /** The write or end that waits for the tunnel. A Duplex stream has at most one of them at a time. */
   #waiting?: () => void;
 
   /**
-   * @param proxy its URL, `http:` or `https:`, perhaps with `user:password@`; checked by the configuration
-   * @param authority host and port of the target
-   * @param timeout milliseconds for the proxy to connect and to answer CONNECT. Default: no limit
+   * @param proxy the proxy's URL, `http:` or `https:`, perhaps with `user:password@`. The configuration has checked it.
+   * @param authority host and port of the destination
+   * @param timeout milliseconds to connect to the proxy and to get its response to CONNECT. Default: no limit
    */
   constructor(proxy: Secret, authority: string, timeout?: number) {
-    // TLS decides what the end of the connection means.
+    // The TLS connection above decides what to do when the other side ends.
     super({ allowHalfOpen: true });
     const connect = openConnectRequest(proxy, authority, timeout);
     this.#connect = connect;
-    connect.once('connect', (answer, socket: Socket, head: Buffer) => {
-      const { statusCode = 0 } = answer;
+    connect.once('connect', (response, socket: Socket, head: Buffer) => {
+      const { statusCode = 0 } = response;
       if (isSuccess(statusCode)) this.#attach(socket, head);
-      else this.destroy(refusedTunnelError(answer));
+      else this.destroy(refusedTunnelError(response));
     });
-    // An answer that has arrived is read first, as in an exchange: the request is over then.
+    // If the event loop was blocked, the response may have arrived before the time-out: let the loop process it first.
     const expire = () => connect.destroy(codedError('The proxy did not answer in time.', 'TIMEOUT'));
     connect.once('timeout', () => setImmediate(expire));
     connect.on('error', ({ code = 'UNKNOWN' }: NodeJS.ErrnoException) => {
@@ -60,8 +61,8 @@ export class ProxyTunnel extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
-    // Once the other side has ended, nobody reads this (for example TLS's close_notify). An error would lose data that has
-    // not been read yet.
+    // After the other side has ended, drop what is written, for example the close_notify of TLS. Writing it would fail, and
+    // that error would discard received data that has not been read yet.
     this.#whenOpen((socket) => {
       if (socket.readableEnded) return callback();
       socket.write(chunk, callback);
@@ -87,7 +88,7 @@ export class ProxyTunnel extends Duplex {
   #attach(socket: Socket, head: Buffer): void {
     this.#socket = socket;
     socket.setTimeout(0);
-    // TLS in the tunnel cannot set it.
+    // The TLS connection in the tunnel cannot set this option on the proxy's socket.
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
     socket.on('data', (chunk: Buffer) => {
       if (!this.push(chunk)) socket.pause();
@@ -95,7 +96,7 @@ export class ProxyTunnel extends Duplex {
     socket.once('end', () => this.push(null));
     socket.once('error', (error) => this.destroy(error));
     socket.once('close', () => {
-      // After the end, received data may still wait to be read. The stream then closes by itself.
+      // After an orderly end, received data may still wait to be read, and the stream closes by itself afterwards.
       if (!socket.readableEnded) this.destroy();
     });
     if (head.length > 0) socket.unshift(head);
@@ -107,7 +108,7 @@ function openConnectRequest(target: Secret, authority: string, timeout?: number)
   const proxy = new URL(target.reveal());
   const headers: http.OutgoingHttpHeaders = { host: authority };
   if (proxy.username || proxy.password) headers['proxy-authorization'] = basicAuthorization(proxy);
-  // Node would decode them too, and throw for a single `%`.
+  // Node would decode user and password itself, and throw for a single `%` in them.
   proxy.username = proxy.password = '';
   const { protocol, hostname, port } = urlToHttpOptions(proxy);
   const options = {
@@ -121,7 +122,7 @@ function openConnectRequest(target: Secret, authority: string, timeout?: number)
     ...attemptTimeoutPerAddress(timeout),
   } as const;
   if (protocol !== 'https:') return http.request(options);
-  // By default Node verifies the proxy against the name in the Host header, which is the target's.
+  // By default Node verifies the proxy's certificate against the Host header, which names the destination.
   const servername = hostname && !isIP(hostname) ? hostname : '';
   return https.request({ ...options, servername, rejectUnauthorized: true, minVersion: minTlsVersion() });
 }
@@ -140,8 +141,8 @@ function decodePercent(text: string): string {
 }
 
 /**
- * A proxy may answer 407 and take other schemes than Basic alone (NTLM, Negotiate; RFC 9110, 11.7.1). Tinyproxy answers 401
- * to a wrong password.
+ * The error for a proxy that refused the tunnel. With 407, the proxy may support only other schemes than Basic, such as NTLM
+ * and Negotiate (https://www.rfc-editor.org/rfc/rfc9110#section-11.7.1). Tinyproxy responds with 401 to a wrong password.
  */
 function refusedTunnelError({ statusCode, headers }: http.IncomingMessage): Error {
   const said = `The proxy answered CONNECT with status ${statusCode}`;

@@ -1,24 +1,25 @@
 import { readSync } from 'node:fs';
 import { type Duplex } from 'node:stream';
 
-/** `transport` is what a TLS connection through a proxy writes to. */
+/** A TLS connection through a proxy has its tunnel in `transport`. */
 export type Connection = Duplex & { transport?: { readonly socket?: Duplex } };
 
-/** Windows shows no file descriptor of a socket. */
+/** False on Windows, where a socket has no file descriptor that can be read. */
 export const canSeeUnreadInput = process.platform !== 'win32';
 
 /**
- * Whether the peer has closed an idle connection, or has sent something on it, that the event loop has not read yet: the loop
- * was blocked, or runs other callbacks first. A request on such a connection would be lost. One byte is read past the event
- * loop, so a connection with unread input must not be used any more.
+ * Whether the socket of an idle connection has input that the event loop has not processed yet: a FIN, because the server has
+ * closed the connection, or stray data. That happens while the event loop is blocked or runs other callbacks first. A
+ * request on such a connection would be lost. The function reads one byte directly from the socket, so close the connection
+ * if it returns true.
  */
 export function hasUnreadInput(connection: Connection): boolean {
   const socket = connection.transport?.socket ?? connection;
-  // An unpublished part of Node. Absent once the connection is closed.
+  // Node does not document `_handle`. It is absent once the connection is closed.
   const { fd = -1 } = (socket as { _handle?: { fd?: number } | null })._handle ?? {};
   if (fd < 0) return false;
   try {
-    // 0 bytes are a FIN.
+    // A result of 0 bytes is a FIN.
     readSync(fd, Buffer.alloc(1));
     return true;
   } catch (error) {
