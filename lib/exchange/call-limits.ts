@@ -2,12 +2,13 @@ import { setMaxListeners } from 'node:events';
 import { DAY_MS } from '../time/clock.js';
 import { ServiceRequestError } from '../errors/index.js';
 
-/** Of an answer. A string cannot be as long as 512 MiB. */
+/** The maximum size of a response's body in bytes. A string in Node cannot have 512 MiB. */
 export const MAX_RESPONSE_BYTES = 500 * 1024 * 1024;
 
 /**
- * A call's own time limit; undefined without one (0, null, undefined).
- * @throws ServiceRequestError if it is not valid
+ * Checks the `timeout` option of a call.
+ * @returns milliseconds; undefined for no limit (0, null or undefined)
+ * @throws ServiceRequestError if the value is not valid
  */
 export function checkTimeout(timeout: unknown, option = 'timeout'): number | undefined {
   if (timeout === undefined || timeout === null || timeout === 0) return undefined;
@@ -18,12 +19,15 @@ export function checkTimeout(timeout: unknown, option = 'timeout'): number | und
   );
 }
 
-/** The end of a message about a number that was given as text: the value of a variable is a string. */
+/** The end of an error message about a number that was given as a string, as the values of environment variables are. */
 export function hintIfString(given: unknown): string {
   return typeof given === 'string' && /^\d+$/.test(given) ? '; it is a string: use Number()' : '';
 }
 
-/** A caller's signal. Throws ServiceRequestError if it is none. */
+/**
+ * Checks the `signal` option of a call.
+ * @throws ServiceRequestError if the value is not an AbortSignal
+ */
 export function checkSignal(given: unknown): AbortSignal | undefined {
   if (given === undefined || given === null) return undefined;
   if (!(given instanceof AbortSignal)) throw ServiceRequestError.ofMisuse('signal', 'must be an AbortSignal');
@@ -32,8 +36,8 @@ export function checkSignal(given: unknown): AbortSignal | undefined {
 }
 
 /**
- * Any number of calls may share one signal, and each listens to it as long as it runs. Without this, Node warns of a leak
- * from the eleventh on.
+ * Lets any number of calls in flight listen to one signal. Otherwise Node warns of a memory leak (MaxListenersExceededWarning) at the
+ * eleventh.
  */
 export function allowManyListeners(signal: AbortSignal): void {
   setMaxListeners(0, signal);

@@ -3,16 +3,20 @@ import { CONNECT_TIMEOUT } from './exchange.types.js';
 
 export interface ClassifiedError {
   kind: ConnectionErrorKind;
+  /** A code of the system, Node or OpenSSL. */
   reason?: string;
-  /** OpenSSL's words for why it refused the server's certificate: Node has no code for some causes, only UNSPECIFIED. */
+  /** Why OpenSSL refused the server's certificate, in its own words, where Node has only the code UNSPECIFIED. */
   opensslText?: string;
   /** The number of the TLS alert with which the server ended the connection. */
   alert?: number;
-  /** The alert is about our client certificate: the server refused it, or missed it. */
+  /** Whether the alert says that the server refused our client certificate, or requires one and got none. */
   certificateRefused: boolean;
 }
 
-/** RFC 8446, 6.2 (and RFC 5246, 7.2.2): alerts that can answer a client certificate, by the end of OpenSSL's code. */
+/**
+ * Numbers of the TLS alerts that a server may send because of a client certificate, by the end of OpenSSL's code
+ * (https://www.rfc-editor.org/rfc/rfc8446#section-6.2, https://www.rfc-editor.org/rfc/rfc5246#section-7.2.2).
+ */
 const ALERTS: Readonly<Record<string, number>> = {
   HANDSHAKE_FAILURE: 40,
   BAD_CERTIFICATE: 42,
@@ -30,12 +34,12 @@ const ALERTS: Readonly<Record<string, number>> = {
 };
 const CERTIFICATE_ALERTS = new Set([42, 43, 44, 45, 46, 48, 49, 116]);
 /**
- * Alerts that end a handshake and do not name the certificate as the cause, though it often is: Erlang/OTP sends 40 for a
- * certificate without the extended key usage clientAuth, wolfSSL 47 for an RSA-PSS key, other servers 50 or 51. The list is
- * closed: 10, 20, 22 and 80 can also be the answer to a request.
+ * Alerts that end a handshake without naming the certificate as the cause, though it often is the cause: Erlang/OTP sends 40 for
+ * a certificate without the extended key usage clientAuth, wolfSSL sends 47 for an RSA-PSS key, and other servers send 50 or
+ * 51. Do not add 10, 20, 22 or 80: a server may also send those because of a request.
  */
 const HANDSHAKE_ALERTS = new Set([40, 47, 50, 51]);
-/** stunnel sends it for a certificate with another host name than the configured one. Other servers send it for any fault. */
+/** stunnel sends this alert for a client certificate with another host name than the configured one. Other servers send it for any fault. */
 const INTERNAL_ERROR = 80;
 
 const VERIFICATION_CODE =
@@ -57,14 +61,14 @@ const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
   ERR_AGENT_CLOSED: 'closed',
 };
 
-/** Whether this alert, at the end of a handshake, says that the handshake failed. */
+/** Whether the server refuses a handshake with this alert, without saying why. */
 export function isHandshakeAlert({ alert = 0 }: Pick<ClassifiedError, 'alert'>): boolean {
   return HANDSHAKE_ALERTS.has(alert);
 }
 
 /**
- * Whether the end of a handshake may be the server's refusal of our certificate. Node's own https server, uvicorn and lighttpd
- * with GnuTLS refuse without an alert.
+ * Whether a server that ended the handshake like this may have refused our certificate. Node's own https server, uvicorn and
+ * lighttpd with GnuTLS close the connection without an alert.
  */
 export function mayBeCertificateRefusal({
   kind,
@@ -74,26 +78,27 @@ export function mayBeCertificateRefusal({
 }
 
 /**
- * Sorts an error of Node, OpenSSL or the system into one of our kinds. Keeps its code, and of its text only what OpenSSL says of
- * the server's certificate, from a list of its own.
+ * Turns an error of Node, OpenSSL or the system into one of our kinds, and keeps its code. The text of the error is not kept,
+ * because the other side may have written it. The exception is OpenSSL's own text about the server's certificate.
  */
 export function classify(error: unknown): ClassifiedError {
   const { code: given, message } = readCodeAndMessage(error);
-  // A silent proxy has as long as the whole connection, and it is chance which of the two timers is seen first.
+  // The tunnel of a proxy and the whole connection have the same time limit, and either timer may fire first.
   const code = given === 'ERR_PROXY_TIMEOUT' ? CONNECT_TIMEOUT : given;
-  // From Node 22.20 on, the code of some alerts has OpenSSL's slash in it: ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE.
+  // Since Node 22.20, the codes of some alerts have a slash, as in ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE.
   const reason = code === 'EPROTO' ? opensslCode(message) : code?.replaceAll('/', '_');
   const named = ALERTS[/_ALERT_([A-Z_]+)$/.exec(reason ?? '')?.[1] ?? ''];
   const alert = Number(/SSL alert number (\d+)/.exec(message)?.[1] ?? named) || undefined;
-  // A proxy's complaint about a certificate is not about the one that we show to the service.
+  // An alert of the proxy is not about the client certificate, which only the service gets.
   const certificateRefused = CERTIFICATE_ALERTS.has(alert ?? 0) && !code?.startsWith('ERR_PROXY_');
   const opensslText = code === 'UNSPECIFIED' ? /^[\w ,/()'-]{3,80}$/.exec(message)?.[0] : undefined;
   return { kind: kindFromCode(code, message), reason, opensslText, alert, certificateRefused };
 }
 
 /**
- * EPROTO has OpenSSL's reason in its text: `error:0A000152:SSL routines::unsafe legacy renegotiation disabled:`. It is from a
- * list of OpenSSL's own, and becomes the code that Node makes of it elsewhere. What follows may be the other side's words.
+ * Reads the code from the text of an EPROTO error, such as
+ * `error:0A000152:SSL routines::unsafe legacy renegotiation disabled:`. OpenSSL has a fixed list of these texts. The code has
+ * the form that Node uses elsewhere. Text after the last colon is ignored, because the other side may have written it.
  */
 function opensslCode(message: string): string {
   const reason = /error:[\dA-F]{8}:[^:]*:[^:]*:([\w/ -]{3,60})(?=:|$)/i.exec(message)?.[1];
@@ -108,11 +113,11 @@ function kindFromCode(code: string | undefined, message: string): ConnectionErro
   return code.startsWith('HPE_') || code.startsWith('ERR_HTTP_') ? 'protocol' : 'network';
 }
 
-// By its form, not its class: an error may come from another realm (a vm context, a worker).
+// Does not use instanceof, because an error may come from another realm (a vm context, a worker).
 function readCodeAndMessage(error: unknown): { code?: string; message: string } {
   if (typeof error !== 'object' || error === null) return { message: '' };
   const { code, message, errors } = error as { code?: unknown; message?: unknown; errors?: unknown };
-  // Happy eyeballs: one error for each address that was tried.
+  // Happy eyeballs (a host name with several addresses) ends with an AggregateError of one error per address.
   if (typeof code !== 'string' && Array.isArray(errors)) return readCodeAndMessage(errors[0]);
   return { code: typeof code === 'string' ? code : undefined, message: String(message) };
 }

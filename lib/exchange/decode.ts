@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, type InputType, type ZlibOptions } from 'node:zlib';
 import { codedError } from '../errors/error-codes.js';
 
-/** For `Accept-Encoding`: the codings that {@link decode} understands. */
+/** The content codings that {@link decode} supports, for the Accept-Encoding header. */
 export const ACCEPTED_ENCODINGS = 'gzip, deflate, br';
 
 const DECODERS = new Map([
@@ -12,14 +12,17 @@ const DECODERS = new Map([
   ['br', brotliDecompress],
 ]);
 
-/** Undoes the content coding of a body. Rejects with `ERR_BUFFER_TOO_LARGE` as soon as it exceeds the cap. */
+/** Decompresses a body. Rejects with `ERR_BUFFER_TOO_LARGE` as soon as the result exceeds `maxOutputLength` bytes. */
 export async function decode(body: Buffer, encoding: string, maxOutputLength: number): Promise<Buffer> {
   const decoder = DECODERS.get(encoding.trim().toLowerCase());
   if (!decoder) throw codedError('unknown content coding', 'ERR_HTTP_CONTENT_CODING');
   return promisify<InputType, ZlibOptions, Buffer>(decoder)(body, { maxOutputLength });
 }
 
-/** The value of a JSON text; undefined for any other text. A byte order mark is ignored (RFC 8259, 8.1). */
+/**
+ * Parses JSON. Returns undefined for text that is not JSON. Ignores a byte order mark
+ * (https://www.rfc-editor.org/rfc/rfc8259#section-8.1).
+ */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text) as unknown;

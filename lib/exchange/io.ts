@@ -1,15 +1,15 @@
 import { type Clock } from '../time/clock.js';
 import { type Exchange } from './exchange.types.js';
 
-/** Takes log lines. */
+/** Where log lines go. */
 export type Log = Record<'debug' | 'log' | 'warn' | 'error', (message: string) => void>;
 
-/** The outside world of a client. The doubles and the tests of the package replace it. */
+/** What a client uses of the outside world. The test doubles and the specs of this package replace it. */
 export interface ServiceIo {
-  /** Sends one request. Apart from the host's token store, a client uses the network only by this. */
+  /** Sends one request. Apart from the token store of the host application, a client uses the network only through this function. */
   exchange: Exchange;
   clock: Clock;
-  /** In [0, 1). */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive), as Math.random() does. */
   random: () => number;
   log: Log;
 }

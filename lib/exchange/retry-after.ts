@@ -1,13 +1,16 @@
 import { type IncomingHttpHeaders } from 'node:http';
 
-/** The beginning of an HTTP date (RFC 9110, 5.6.7): Date.parse alone takes "-5" for a date in 2001. */
+/**
+ * The beginning of an HTTP date (https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7). Without this check, Date.parse would read
+ * "-5" as a date in 2001.
+ */
 const HTTP_DATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /;
-/** A longer time counts as this (RFC 9111, 1.2.2). */
+/** The maximum (https://www.rfc-editor.org/rfc/rfc9111#section-1.2.2). A longer time is reduced to it. */
 const MAX_SECONDS = 2 ** 31;
 
 /**
- * Reads a date of HTTP, also in its two old forms (RFC 850, asctime). An asctime date names no time zone: it is in GMT
- * (RFC 9110, 5.6.7), which Date.parse does not know.
+ * Reads an HTTP date, also in the two obsolete formats (RFC 850 and asctime). An asctime date names no time zone. Date.parse would
+ * read it as local time, but HTTP dates are always in GMT.
  * @returns milliseconds since the epoch, or NaN
  */
 export function parseHttpDate(text: string | undefined): number {
@@ -16,17 +19,18 @@ export function parseHttpDate(text: string | undefined): number {
 }
 
 /**
- * Reads a Retry-After header (RFC 9110, 10.2.3): seconds, or a date. A date is compared with the server's clock, as its own
- * Date header has it, because this machine's clock may differ by minutes. A cache adds Age: the seconds since that Date.
- * @param now this machine's clock, in milliseconds since the epoch, for a response without a Date
- * @returns whole seconds from 0 (a date that has passed) to 2^31; undefined if the header is absent or makes no sense. The
- * caller sets a lower limit, by its deadline.
+ * Reads a Retry-After header (https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3), which has seconds or a date. A date is compared
+ * with the server's own clock (its Date header, plus the Age that a cache adds), because this machine's clock may differ by
+ * minutes.
+ * @param now this machine's clock in milliseconds since the epoch, for a response without a Date header
+ * @returns whole seconds from 0 (the date has passed) to 2^31; undefined if the header is absent or not valid. The caller may
+ * have less time than that.
  */
 export function parseRetryAfter(headers: IncomingHttpHeaders | undefined, now: number): number | undefined {
   const text = headers?.['retry-after']?.trim();
   if (!text) return undefined;
   if (/^\d+(\.\d+)?$/.test(text)) return Math.min(MAX_SECONDS, Math.ceil(Number(text)));
-  const answeredAt = parseHttpDate(headers?.date) + 1_000 * (Number(headers?.age) || 0);
-  const seconds = (parseHttpDate(text) - (Number.isNaN(answeredAt) ? now : answeredAt)) / 1_000;
+  const sentAt = parseHttpDate(headers?.date) + 1_000 * (Number(headers?.age) || 0);
+  const seconds = (parseHttpDate(text) - (Number.isNaN(sentAt) ? now : sentAt)) / 1_000;
   return Number.isNaN(seconds) ? undefined : Math.min(MAX_SECONDS, Math.max(0, Math.ceil(seconds)));
 }

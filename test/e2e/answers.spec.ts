@@ -274,7 +274,7 @@ describe('an answer that does not come', () => {
     expect(await rejection(create(api))).toMatchObject({
       kind: 'tls',
       outcomeUnknown: false,
-      message: expect.stringMatching(/may demand a client certificate, and none is configured/),
+      message: expect.stringMatching(/may require a client certificate, and none is configured/),
     });
     await api.module.close();
   });

@@ -382,7 +382,7 @@ describe('docs/certificates.md: a sidecar has the key', () => {
       ] as const) {
         const error = (await rejection(call())) as ServiceError;
         expect(error).toMatchObject({ status: 502, retryable: true });
-        expect(error.message).toMatch(/the sidecar on this machine got no answer from the service/);
+        expect(error.message).toMatch(/the sidecar on this machine got no response from the service/);
         expect(error.hint).toMatch(
           /^Look into the log of the sidecar .*refused the client certificate of the sidecar/,
         );

@@ -270,9 +270,9 @@ describe("http.proxy: 'environment'", () => {
     expect(await error).toMatchObject({
       code: 'connection_reset',
       message: expect.stringMatching(
-        `by the server, or by the proxy ${new URL(ending.url).host}, which may end a tunnel over which nothing is sent`,
+        `Either the server closed it, or the proxy ${new URL(ending.url).host}, which may close a tunnel that is idle`,
       ),
-      hint: expect.stringMatching(/ask who runs the proxy in http\.proxy .* idle limit/),
+      hint: expect.stringMatching(/ask who runs the proxy in http\.proxy .* idle timeout/),
     });
     await module.close();
   });

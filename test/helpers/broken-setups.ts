@@ -161,7 +161,8 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a proxy that answers a wrong password with 401, as Tinyproxy does': {
     cause: 'api.connection',
-    words: /the proxy 127\.0\.0\.1:\d+ refuses the user and password, or wants them \(ERR_PROXY_TUNNEL_401\)/,
+    words:
+      /the proxy 127\.0\.0\.1:\d+ refuses the user and password, or requires them \(ERR_PROXY_TUNNEL_401\)/,
     break: async (_, context) => {
       const answer = '401 Unauthorized\r\nWWW-Authenticate: Basic realm="Tinyproxy"';
       return { SERVICE_HTTP_PROXY: await proxyAnswering(answer, context) };
@@ -170,7 +171,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   'a proxy that cannot look the name up, as Privoxy says it': {
     cause: 'api.connection',
     words:
-      /the proxy 127\.0\.0\.1:\d+ cannot reach 127\.0\.0\.1, port \d+: it cannot look the name up, or gets no answer/,
+      /the proxy 127\.0\.0\.1:\d+ cannot reach 127\.0\.0\.1, port \d+: it cannot look the name up, or gets no response/,
     break: async (_, context) => ({
       SERVICE_HTTP_PROXY: await proxyAnswering('404 No such domain', context),
     }),
@@ -200,7 +201,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   'a proxy that does not answer': {
     cause: 'api.connection',
     words:
-      /no connection within .*: the proxy 127\.0\.0\.1:\d+ opened no tunnel, or 127\.0\.0\.1 did not answer/,
+      /no connection within .*: the proxy 127\.0\.0\.1:\d+ opened no tunnel, or 127\.0\.0\.1 did not respond/,
     stepMs: 500,
     break: async (_, context) => ({ SERVICE_HTTP_PROXY: await proxyServer(() => undefined, context) }),
   },
@@ -230,7 +231,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a server that says nothing': {
     cause: 'api.connection',
-    words: /does not answer the handshake/,
+    words: /does not respond to the handshake/,
     stepMs: 500,
     break: async (_, context) => ({ SERVICE_BASE_URL: await bareServer(() => undefined, context) }),
   },

@@ -381,21 +381,31 @@ describe('an answer without a token', () => {
 
 describe('no whole answer', () => {
   it.each<[string, ServerAnswer, object, RegExp]>([
-    ['a dropped connection', { fault: 'drop' }, { kind: 'reset' }, /log of what listens at urls\.authUrl/],
-    ['silence', { fault: 'silent' }, { kind: 'timeout', options: [] }, /no answer began .* endpoint is slow/],
-    ['a body that trickles', { fault: 'trickle' }, { kind: 'timeout' }, /its rest did not arrive/],
+    [
+      'a dropped connection',
+      { fault: 'drop' },
+      { kind: 'reset' },
+      /log of the program that listens at urls\.authUrl/,
+    ],
+    [
+      'silence',
+      { fault: 'silent' },
+      { kind: 'timeout', options: [] },
+      /no response began .* endpoint is slow/,
+    ],
+    ['a body that trickles', { fault: 'trickle' }, { kind: 'timeout' }, /the rest of it did not arrive/],
     ['a body over 1 MiB', { body: ' '.repeat(1024 * 1024 + 1) }, { kind: 'too_large' }, /too large\.$/],
     [
       'a redirect',
       { status: 302, headers: { location: 'https://elsewhere.example/x?y' } },
       { kind: 'redirect', options: ['urls.authUrl'] },
-      /answers with a redirect to https:\/\/elsewhere\.example\/x, which is never followed \(HTTP_302\).*into urls\.authUrl/,
+      /responds with a redirect to https:\/\/elsewhere\.example\/x, which is never followed \(HTTP_302\).*into urls\.authUrl/,
     ],
     [
       'a redirect that adds a slash',
       { status: 308, headers: { location: '/oauth2/token/' } },
       { kind: 'redirect' },
-      /a redirect to http:\/\/127\.0\.0\.1:\d+\/oauth2\/token\/, .*\(HTTP_308\).*only a slash at the end is added/,
+      /a redirect to http:\/\/127\.0\.0\.1:\d+\/oauth2\/token\/, .*\(HTTP_308\).*only adds a slash at the end/,
     ],
     [
       'a redirect with a secret in its path',

@@ -126,7 +126,7 @@ describe('an answer that is no success', () => {
     (_, status, body) => {
       const addresses = { baseUrl: 'http://127.0.0.1:1' };
       expect(explained(status, body, { addresses })).toMatchObject({
-        message: ': the sidecar on this machine got no answer from the service',
+        message: ': the sidecar on this machine got no response from the service',
         hint: expect.stringMatching(/log of the sidecar at urls\.baseUrl.*client certificate of the sidecar/),
         options: ['urls.baseUrl'],
       });
@@ -267,7 +267,7 @@ describe('a call without a whole answer', () => {
       /operator/,
       BASE,
     ],
-    [tls('X_ALERT_HANDSHAKE_FAILURE'), /It may demand a client certificate/, /Check tls/, 'tls.certificate'],
+    [tls('X_ALERT_HANDSHAKE_FAILURE'), /It may require a client certificate/, /Check tls/, 'tls.certificate'],
     [early('X_ALERT_HANDSHAKE_FAILURE'), /no cipher in common with this client/, /operator/, BASE],
     [
       { ...tls('X_ALERT_INTERNAL_ERROR'), certificateSuspected: true },
@@ -282,11 +282,11 @@ describe('a call without a whole answer', () => {
     [protocol('HPE_INVALID_CONTENT_LENGTH'), /HTTP\/1\.1, invalid content length/, /another protocol/, BASE],
     [protocol('Z_DATA_ERROR'), /its body is not what its Content-Encoding says/, /operator/, BASE],
     [protocol('ERR_HTTP_CONTENT_CODING'), /not one that was asked for \(gzip/, /operator/, BASE],
-    [reset('ECONNRESET'), /before anything was sent, .* Likely a firewall/, /operator whether/, BASE],
-    [of('reset')(), /ended before the whole answer was there\.$/],
+    [reset('ECONNRESET'), /before anything was sent, .* Most likely a firewall/, /operator whether/, BASE],
+    [of('reset')(), /ended before the whole response had arrived\.$/],
     [
       { ...of('reset')('ECONNRESET'), certificateSuspected: true },
-      /before any byte of an answer .* refused the client certificate .*, or it crashed or restarted\.$/,
+      /before the first byte of a response.* refused the client certificate .*, or it crashed or restarted\.$/,
       /^Check tls\.certificate: /,
       'tls.certificate',
     ],
@@ -294,12 +294,12 @@ describe('a call without a whole answer', () => {
     [of('dns')('ENOTFOUND'), /api\.example could not be looked up/, /spelling in urls/, BASE],
     [of('network', 'connecting')('EMFILE'), /too many files and connections are open/, /limit of open files/],
     [late('queued', { limitMs: 30_000 }), /no free connection within 30000 ms/, /raise/, 'http.maxSockets'],
-    [late('connecting'), /api\.example, port 443, within the time limit\. Mostly/, /allow/, BASE],
+    [late('connecting'), /api\.example, port 443, within the time limit\. Most likely/, /allow/, BASE],
     [late('connecting', { reason: 'ERR_CONNECT_TIMEOUT' }), /: no connection/, /http\.connectTimeout/, BASE],
     [late('connecting', ADDRESSES), /; its addresses, .*: 10\.0\.0\.1:443, \[::1\]:443\./, /allow/, BASE],
-    [late('connecting', { reusedSocket: true }), /: nothing was sent: /, /what held the process/, LIMIT],
-    [late('sent'), /: the request was sent, but no answer began within the time limit\.$/, RAISE, LIMIT],
-    [late('reading'), /: the answer began, but its rest did not arrive within/, RAISE, LIMIT],
+    [late('connecting', { reusedSocket: true }), /: nothing was sent: /, /what blocks the event loop/, LIMIT],
+    [late('sent'), /: the request was sent, but no response began within the time limit\.$/, RAISE, LIMIT],
+    [late('reading'), /: the response began, but the rest of it did not arrive within/, RAISE, LIMIT],
     [proxy('ERR_PROXY_TUNNEL_407'), /refuses the user and password/, /^Check http\.proxy: /, PROXY],
     [proxy('ERR_PROXY_TUNNEL_401'), /refuses the user and password/, /^Check http\.proxy: /, PROXY],
     [proxy('ERR_PROXY_TUNNEL_400'), /is not a proxy/, /host and port of http\.proxy/, PROXY],

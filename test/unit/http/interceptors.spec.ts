@@ -119,7 +119,7 @@ describe('an interceptor that never settles', () => {
     axios.interceptors.response.use(undefined, hang);
     const error = await errorOf(axios.post('/a', {}, { timeout: 500 }));
     expect(error).toMatchObject({ kind: 'timeout', outcomeUnknown: true });
-    expect((error as Error).message).toMatch(/the request was sent, but no answer began within 500 ms/);
+    expect((error as Error).message).toMatch(/the request was sent, but no response began within 500 ms/);
   });
 });
 

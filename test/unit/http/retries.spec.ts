@@ -406,7 +406,7 @@ describe('attempts of one call', () => {
     };
     const { axios } = await setUp({ listener, retries: 1 });
     const { message } = (await errorOf(axios.get('/a', { timeout: 1_500 }))) as Error;
-    expect([requests, message]).toEqual([2, expect.stringMatching(/no answer began within 1500 ms/)]);
+    expect([requests, message]).toEqual([2, expect.stringMatching(/no response began within 1500 ms/)]);
   });
 });
 
