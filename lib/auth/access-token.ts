@@ -3,16 +3,16 @@ import { type ServiceIo } from '../exchange/io.js';
 import { type Secret } from '../config/secret.js';
 import { type Moment } from '../time/clock.js';
 
-/** A token for the host (docs/service.md#tokens). Printing this plain object prints the token: do not log it. */
+/** A token for the host application (docs/service.md#tokens). This is a plain object with the token in it, so do not log it. */
 export interface AccessToken {
-  /** The bearer token itself. Its claims, if it has any, are the service's own. */
+  /** The bearer token. This module does not read its claims. */
   accessToken: string;
   tokenType: 'bearer';
   /** `api` or `customer.<customer_id>`. */
   scope: string;
   /**
-   * When it expires: `expires_in`, counted from the time of the request. A token without a lifetime is shared for 1 s from
-   * its arrival, and expires then.
+   * When the token expires: `expires_in`, counted from the time of the request. A token without a lifetime is cached for 1 s
+   * after its arrival, and then counts as expired.
    */
   expiresAt: Date;
 }
@@ -25,71 +25,71 @@ export interface TokenStatus {
   expiresAt: Date;
 }
 
-/** How long a caller waits for a token. */
+/** Options of a caller that waits for a token. */
 export interface TokenOptions {
-  /** Only the caller that aborts is rejected, with the signal's reason. */
+  /** Aborts the wait of this caller, which rejects with the reason of the signal. Other callers go on waiting. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds, at most a day. Default (also for 0): `http.timeout`. */
+  /** Milliseconds, at most a day. Default: `http.timeout`, also for 0. */
   timeout?: number | undefined;
   /**
-   * One attempt is enough for this caller, as for a health check, and a secret that was refused is not sent again for 60 s;
-   * more are made if others wait too. Default false.
+   * Make a single attempt, for example for a health check, and do not send a refused secret again for 60 s. Other callers that
+   * wait for the same token may still cause retries. Default: false.
    */
   once?: boolean | undefined;
 }
 
-/** {@link TokenOptions}, checked. With `once`, the request is a probe. */
+/** {@link TokenOptions} after they were checked. */
 export interface WaitOptions extends Omit<TokenOptions, 'timeout'> {
-  /** Milliseconds. Default: that of the cache. */
+  /** Milliseconds. Default: the time limit of the cache. */
   timeoutMs?: number | undefined;
 }
 
-/** The credentials of a token request. A refusal says nothing about others. */
+/** The credentials of a token request. A refusal is about these credentials only. */
 export interface TokenCredentials {
   tokenUrl: string;
   clientId: string;
   secret: Secret;
-  /** Of the client certificate, if the endpoint gets one. */
+  /** The fingerprint of the client certificate, if the endpoint gets one. */
   fingerprint256?: string;
 }
 
-/** The answer of a token source, checked. */
+/** The successful response of a token source, after it was checked. */
 export interface TokenGrant {
   accessToken: string;
   scope: string;
-  /** Whole seconds; 0 if the endpoint gives no lifetime. */
+  /** The lifetime in whole seconds; 0 if the endpoint gives none. */
   expiresIn: number;
-  /** Its age in milliseconds, if it comes from a shared store. Default 0. */
+  /** The token's age in milliseconds, if it comes from a shared store. Default: 0. */
   ageMs?: number;
-  /** When it was requested, or had the age `ageMs`. */
+  /** When the token was requested. For a token from a shared store: when it had the age `ageMs`. */
   requestedAt?: Moment;
-  /** Set by the endpoint. Secret and certificate may have changed during the request. */
+  /** The credentials with which the endpoint granted the token. Secret and certificate may have changed during the request. */
   requestedWith?: TokenCredentials;
 }
 
 export interface TokenRequestContext {
-  /** Ends the request; it rejects with `signal.reason`. */
+  /** Aborts the request, which then rejects with `signal.reason`. */
   signal: AbortSignal;
-  /** Aborted when nothing may be written any more. */
+  /** Aborts when the cache closes and nothing may be written to a store any more. */
   closed?: AbortSignal;
   /** Milliseconds for the whole request. */
   timeoutMs: number;
-  /** Whether a token that another process has can be used; a new one always can. */
+  /** Whether a token from another process can be used. A new token always can. */
   accepts: (grant: TokenGrant) => boolean;
-  /** Whether a caller waits for it now; a background renewal has time. */
+  /** Whether a caller waits for the token now. If not, the request is a renewal in the background, which has time. */
   isAwaited: () => boolean;
-  /** For health checks alone, which come as long as the credentials are refused. */
+  /** Whether only health checks wait. They come again and again, even while the credentials are refused. */
   isProbe?: boolean;
 }
 
 /** A source of tokens: the token endpoint, or a shared store in front of it. */
 export interface TokenSource {
   request(scope: string, context: TokenRequestContext): Promise<TokenGrant>;
-  /** Called when a token does not work. Does not throw. */
+  /** Called when the API refused a token. Does not throw. */
   dropped?(scope: string, accessToken: string): void;
 }
 
-/** The outside world, for the cache and the shared store. */
+/** Clock, random numbers and log of the cache and the shared store. */
 export interface TokenIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
   describeOption: DescribeOption;
 }
@@ -97,12 +97,12 @@ export interface TokenIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
 /** The longest lifetime in seconds, almost 25 days: a timer takes at most 2^31 - 1 ms. */
 export const MAX_LIFETIME_S = 2_147_483;
 
-/** How long a token without a lifetime is shared from its arrival, so that fifty calls in a row are not fifty requests. */
+/** A token without a lifetime is cached for this time after its arrival, so that fifty calls in a row do not make fifty requests. */
 export const LIFELESS_MS = 1_000;
 
 /**
- * How long before its end a token counts as expired: a tenth of the lifetime, at least 1 s, at
- * most 30 s, and never over half the lifetime. Milliseconds.
+ * Milliseconds before its expiry at which a token is no longer handed out: a tenth of the lifetime, at least 1 s, at most
+ * 30 s, and never more than half of the lifetime.
  */
 export function expiryMargin(lifetime: number): number {
   return Math.min(Math.max(lifetime / 10, 1_000), 30_000, lifetime / 2);

@@ -5,19 +5,22 @@ import { type CachedToken } from './cache/cached-token.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { API_SCOPE } from './scope.js';
 
-/** How the header of a token begins. */
+/** The beginning of the Authorization header of a bearer token (RFC 6750, section 2.1). */
 export const BEARER = 'Bearer ';
 
-/** The secret headers of a call: the app token, the bearer, or both (`sendAppTokenWithBearer`). One frozen object for one token. */
+/**
+ * The secret headers of a call: the app token, the bearer, or both (`sendAppTokenWithBearer`). All calls with the same token
+ * share one frozen object.
+ */
 export type Credentials = Readonly<Record<string, string>>;
 
-/** Gets the credentials of calls. Its users count callers and check their input. */
+/** Gets the credentials of calls. The users of this class count the callers and check their input. */
 export class Authenticator {
   readonly #options: ResolvedOptions;
   readonly #tokens: TokenCache | undefined;
-  /** Empty if no app token is set. */
+  /** The app-token header; empty if no app token is set. */
   readonly #appToken: Credentials;
-  /** The credentials of the last token, which calls use for minutes. */
+  /** The credentials of the current token. Calls use the same ones for minutes. */
   #last: { token: CachedToken; credentials: Credentials } | undefined;
 
   /** @param tokens absent if no OAuth credentials are configured */
@@ -29,31 +32,31 @@ export class Authenticator {
   }
 
   /**
-   * The credentials, without a promise; undefined if a call has to wait for a token. Begins the renewal of a token that is
-   * due.
+   * Returns the credentials that are at hand, or undefined if a call has to wait for a token. Starts the renewal of the token if
+   * that is due.
    */
-  use(): Credentials | undefined {
+  getCached(): Credentials | undefined {
     if (this.#options.authentication !== 'oauth') return this.#appToken;
-    const token = this.#tokens?.use(API_SCOPE);
+    const token = this.#tokens?.getCached(API_SCOPE);
     return token && this.#withBearer(token);
   }
 
   /**
-   * The same, but waits for a token.
+   * Returns the credentials, and waits for a token if necessary.
    * @throws as {@link token}
    */
   async get(wait?: WaitOptions): Promise<Credentials> {
-    return this.use() ?? this.#withBearer(await this.token(API_SCOPE, wait));
+    return this.getCached() ?? this.#withBearer(await this.token(API_SCOPE, wait));
   }
 
-  /** Whether these, which were taken just now, can still be sent. Their token may have ended, or been renewed. */
-  areAlive(credentials: Credentials): boolean {
+  /** Whether credentials that were taken a moment ago can still be sent. Their token may have expired or been renewed. */
+  areStillValid(credentials: Credentials): boolean {
     if (credentials.Authorization === undefined) return true;
     return this.#last?.credentials === credentials && this.#last.token.isAlive;
   }
 
   /**
-   * For a call that was answered 401: credentials with another token.
+   * Gets credentials with another token, for a call that got a 401.
    * @param refused the call's `Authorization` header
    * @returns undefined if there is no other token: the caller gets the 401
    * @throws as {@link token}
@@ -68,7 +71,7 @@ export class Authenticator {
   }
 
   /**
-   * The token of a scope, which the caller has checked: the cached object itself.
+   * Returns the token of a scope, which the caller has checked. The token is the cached object itself.
    * @throws ServiceTokenError (`oauth_not_configured` without OAuth credentials), ServiceConnectionError;
    * `signal.reason` if the caller aborts
    */

@@ -5,7 +5,7 @@ export const API_SCOPE = 'api';
 
 const CUSTOMER_PREFIX = 'customer.';
 
-/** The form of a customer id, in words. */
+/** The allowed form of a customer id, in words. */
 export const CUSTOMER_ID_RULE = '1 to 128 letters, digits and . _ ~ : @ + = -, and not only dots';
 /**
  * The characters of a UUID, an e-mail address, a URN or base64url: each is allowed in a scope-token (RFC 6749, 3.3)
@@ -36,7 +36,7 @@ export function checkScope(scope: string): string {
   return scope;
 }
 
-/** A space would ask for a second scope; a slash or dots could change a path. */
+/** Whether the id has the allowed form. A space would request a second scope, and a slash or dots could change a path. */
 export function isCustomerId(value: unknown): boolean {
   return typeof value === 'string' && CUSTOMER_ID.test(value);
 }

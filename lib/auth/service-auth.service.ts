@@ -46,7 +46,7 @@ export class ServiceAuthService {
    * if the caller aborts
    */
   async getToken(scope: string, options?: TokenOptions): Promise<AccessToken> {
-    return this.#copyOf(checkScope(scope), options);
+    return this.#getCopy(checkScope(scope), options);
   }
 
   /**
@@ -54,15 +54,15 @@ export class ServiceAuthService {
    * @throws as {@link getToken}
    */
   async getApiToken(options?: TokenOptions): Promise<AccessToken> {
-    return this.#copyOf(API_SCOPE, options);
+    return this.#getCopy(API_SCOPE, options);
   }
 
   /**
-   * A token for one customer's SDK session, with at least `linkSdk.minTokenLife` (or half of its life) left.
+   * A token for one customer's SDK session. At least `linkSdk.minTokenLife` seconds, or half of its lifetime, are left.
    * @throws as {@link getToken}
    */
   async getCustomerToken(customerId: string, options?: TokenOptions): Promise<AccessToken> {
-    return this.#copyOf(customerScope(customerId), options);
+    return this.#getCopy(customerScope(customerId), options);
   }
 
   /**
@@ -72,7 +72,7 @@ export class ServiceAuthService {
    */
   async authorizationHeaders(options?: TokenOptions): Promise<Record<string, string>> {
     const get = (wait: WaitOptions) => this.#authenticator.get(wait);
-    return { ...(await this.#counted(options, get)) };
+    return { ...(await this.#runCounted(options, get)) };
   }
 
   /** Drops a token that does not work, if it is still cached. */
@@ -93,7 +93,7 @@ export class ServiceAuthService {
     return this.#identity.secureContext;
   }
 
-  /** The client certificate in use; undefined without one. */
+  /** The client certificate in use; undefined if there is none. */
   get certificate(): CertificateSummary | undefined {
     return this.#identity.certificate;
   }
@@ -122,17 +122,17 @@ export class ServiceAuthService {
     return this.#calls.run(() => untilAborted(this.#identity.reload(), this.#calls.closed));
   }
 
-  /** Runs the host's request as a call in flight that it can abort. */
-  async #counted<T>(options: TokenOptions = {}, work: (wait: WaitOptions) => Promise<T>): Promise<T> {
+  /** Checks the options, and counts the work as a call in flight, which a shutdown waits for. */
+  async #runCounted<T>(options: TokenOptions = {}, work: (wait: WaitOptions) => Promise<T>): Promise<T> {
     const { signal, once } = options;
     const timeoutMs = checkTimeout(options.timeout);
     checkSignal(signal);
     return this.#calls.run(() => work({ signal, timeoutMs, once }));
   }
 
-  /** A copy: the host may change it, and the next caller gets the cached object. */
-  async #copyOf(scope: string, options?: TokenOptions): Promise<AccessToken> {
-    const token = await this.#counted(options, (wait) => this.#authenticator.token(scope, wait));
+  /** Returns a copy, because the host application may change it, and other callers share the cached object. */
+  async #getCopy(scope: string, options?: TokenOptions): Promise<AccessToken> {
+    const token = await this.#runCounted(options, (wait) => this.#authenticator.token(scope, wait));
     const { accessToken, tokenType, expiresAt } = token;
     return { accessToken, tokenType, scope, expiresAt: new Date(expiresAt) };
   }

@@ -156,6 +156,6 @@ function createTokenCache({ options, identity, io }: ClientContext): TokenCache 
   };
   const cache = new TokenCache(source, settings, tokenIo);
   // RFC 8705, section 3: the API refuses a token that is bound to the previous client certificate.
-  bound?.onCertificateChange(() => cache.outdateAll());
+  bound?.onCertificateChange(() => cache.dropAllForNewCertificate());
   return cache;
 }

@@ -92,7 +92,7 @@ export class AuthHeadersInterceptor {
     config.signal = config.cancelToken = undefined;
     config[CALL] = call;
     // This comes last, because it may start a renewal of the token: only a call that will be sent is to do that.
-    const credentials = this.#authenticator.use();
+    const credentials = this.#authenticator.getCached();
     if (credentials) call.setCredentials(credentials);
     return config;
   };

@@ -144,7 +144,7 @@ describe('the doctor of a set-up that works', () => {
     const ofCustomer = ({ body }: { body: string }): boolean => body.includes('customer.');
     simulator.fail({ when: ofCustomer, fault: { status: 400, json: { error: 'invalid_scope' } } });
     expect(await printed(1, ['--customer', 'c-1'], io())).toMatch(
-      /^failed +token\.customer .*invalid_scope.*\n +-> It does not know this customer in this environment/m,
+      /^failed +token\.customer .*invalid_scope.*\n +-> The endpoint does not know this customer in this environment/m,
     );
   });
 

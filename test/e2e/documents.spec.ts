@@ -660,7 +660,7 @@ describe('docs/calls.md', () => {
     simulator.fail({ path: '/banks/v1', fault: { status: 429, headers: { 'retry-after': '7' } } });
     expect(await ask()).toEqual([503, { title: 'The service is busy at the moment.', status: 503 }, '7']);
     expect(logger.lines).toContainEqual(
-      expect.stringMatching(/^ServiceApiError: .*\n.*Nothing here to correct/),
+      expect.stringMatching(/^ServiceApiError: .*\n.*nothing to correct/),
     );
     expect(await ask('taken')).toEqual([409, { title: 'of the host', status: 409 }, null]);
     expect(await ask('broken')).toEqual([500, { title: 'Internal server error', status: 500 }, null]);

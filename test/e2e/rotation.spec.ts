@@ -496,7 +496,7 @@ describe('The client secret is replaced while calls run', () => {
     expect(tokenErrors.length).toBeGreaterThan(0);
     for (const error of tokenErrors) {
       expect(error).toMatchObject({ code: 'token_refused', error: 'invalid_client', status: 401 });
-      expect(error.hint).toMatch(/makes the one before invalid/);
+      expect(error.hint).toMatch(/the previous one is invalid/);
     }
     // Those whose 401 came after the limit on forced refreshes was reached.
     for (const error of errors)

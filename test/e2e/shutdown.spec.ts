@@ -447,7 +447,7 @@ describe("a host's logger that fails, as after the end of its stream, harms noth
         logger,
       );
       expect(await auth.getApiToken()).toMatchObject({ scope: 'api' });
-      expect(failed.at(-1)).toMatch(/^The token store does not work/);
+      expect(failed.at(-1)).toMatch(/^The token store has failed/);
       simulator.fail({ path: /banks/, fault: { status: 503 } });
       await banks.list();
       simulator.fail({ path: /odd/, fault: { status: 409 } });

@@ -381,7 +381,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'addresses of API and token endpoint swapped': {
     cause: 'token.api',
-    words: /is not the token endpoint, or stands before it \(HTTP 401\)/,
+    words: /does not come from the token endpoint, but .* \(HTTP 401\)/,
     wordsAtStart:
       /is not the token endpoint.*urls\.authUrl \(SERVICE_AUTH_URL\) and urls\.oauthBaseUrl .*swapped.*if it is not that, check oauth\.clientId/i,
     mode: OAUTH,
@@ -399,7 +399,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a login page in place of the token endpoint': {
     cause: 'token.api',
-    words: /is not the token endpoint, or stands before it \(HTML/,
+    words: /does not come from the token endpoint, but .* \(HTML/,
     mode: OAUTH,
     break: (_, { simulator }) => void simulator.fail({ path: '/oauth2/token', times: 9, fault: 'html' }),
   },

@@ -4,12 +4,12 @@ import { type AccessToken, expiryMargin, LIFELESS_MS, type TokenGrant } from '..
 const REFRESH_AT = 0.75;
 const MAX_JITTER_MS = 10_000;
 const JITTER = 0.02;
-/** For a token of another process, which renews it first: this process then finds the next in the store. */
+/** For a token from a shared store. Its own process renews it first, and this process then finds the new token in the store. */
 const JITTER_FROM_STORE = 0.1;
 
 /**
- * A token with its times. For example, one of 3,600 s is handed out for 3,570 s, and renewed from 2,677.5 s on (75 %, less
- * a jitter). A token of 1 s is handed out for 0.5 s.
+ * A token with its times. For example, a token of 3,600 s is handed out for 3,570 s, and renewed after 2,677.5 s (75 % of
+ * that, minus a jitter). A token of 1 s is handed out for 0.5 s.
  */
 export class CachedToken implements AccessToken {
   readonly accessToken: string;
@@ -17,16 +17,16 @@ export class CachedToken implements AccessToken {
   readonly scope: string;
   readonly expiresAt: Date;
   readonly issued: Moment;
-  /** The age, in milliseconds, from which on it is not handed out any more. */
+  /** The age in milliseconds at which the token is no longer handed out. */
   readonly usableMs: number;
-  /** The age from which on it is renewed. */
+  /** The age in milliseconds at which the renewal is due. */
   readonly refreshAfterMs: number;
   readonly #lifetimeMs: number;
   readonly #clock: Clock;
 
   /**
    * @param random in [0, 1)
-   * @param reserveMs time that it must have left when it is handed out; at most half of the lifetime counts
+   * @param reserveMs milliseconds that the token must have left when it is handed out. At most half of the lifetime counts
    */
   constructor(grant: TokenGrant, clock: Clock, random: number, reserveMs: number) {
     const { accessToken, scope, ageMs, expiresIn, requestedAt = momentOf(clock) } = grant;
@@ -35,7 +35,7 @@ export class CachedToken implements AccessToken {
     this.issued = momentOf(clock, hasLife ? (ageMs ?? 0) + elapsedMs(clock, requestedAt) : 0);
     const marginMs = Math.max(expiryMargin(lifetimeMs), Math.min(reserveMs, lifetimeMs / 2));
     this.usableMs = hasLife ? lifetimeMs - marginMs : lifetimeMs;
-    // So that processes that started together do not renew together.
+    // With a jitter, so that processes that started together do not renew together.
     const jitterMs =
       ageMs !== undefined
         ? this.usableMs * JITTER_FROM_STORE
@@ -52,12 +52,12 @@ export class CachedToken implements AccessToken {
     return elapsedMs(this.#clock, this.issued);
   }
 
-  /** Whether it may still be sent, though perhaps not for long. */
+  /** Whether the token has not expired. It may expire soon. */
   get isAlive(): boolean {
     return this.ageMs < this.#lifetimeMs;
   }
 
-  /** Whether it has enough time left to be handed out to the next caller too, in so many milliseconds. */
+  /** Whether the token can be handed out, now or after so many milliseconds. */
   isUsable(inMs = 0): boolean {
     return this.ageMs + inMs < this.usableMs;
   }

@@ -5,34 +5,35 @@ import { allowManyListeners } from '../../exchange/call-limits.js';
 import { type TokenIo, type TokenSource, type TokenStatus, type WaitOptions } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { type CachedToken } from './cached-token.js';
-import { RequestLine } from './request-line.js';
-import { ScopeToken, type ScopeSettings, type ScopeTools } from './scope-token.js';
+import { RequestQueue } from './request-queue.js';
+import { ScopeToken, type ScopeSettings } from './scope-token.js';
+import { type CacheTools } from './token-request.js';
 
 export interface TokenCacheSettings {
   refresh: TokenRefresh;
-  /** Customers to keep the tokens of; the api token comes on top. */
+  /** Maximum number of customer tokens in the cache. The api token comes on top. */
   maxEntries: number;
-  /** Milliseconds that a customer token must have left to be handed out; at most half of its lifetime counts. */
+  /** Milliseconds that a customer token must have left to be handed out. At most half of its lifetime counts. */
   customerReserveMs: number;
-  /** Requests for customer tokens at a time; others wait for their turn. */
+  /** Maximum number of requests for customer tokens in flight. Others wait. */
   customerRequests: number;
   /** Milliseconds that a caller waits by default. */
   timeoutMs: number;
 }
 
 /**
- * The tokens of all scopes. Keeps each until it expires, makes one request for it however many callers wait, and renews it
- * before it expires, while callers get the current one. Knows nothing of HTTP. The caller checks scopes. It is made in the
- * async context of the module's start.
+ * Caches the tokens of all scopes. Each token is kept until it expires. However many callers wait for a token, it is requested
+ * once. A token is renewed before it expires, while callers get the current one. The cache knows nothing of HTTP, and the
+ * caller checks the scopes. Renewals run in the async context in which the cache is created, that of the module's start.
  */
 export class TokenCache {
   readonly #settings: TokenCacheSettings;
-  readonly #tools: ScopeTools;
-  readonly #customer: ScopeSettings;
+  readonly #tools: CacheTools;
+  readonly #customerSettings: ScopeSettings;
   readonly #api: ScopeToken;
-  /** A Map keeps the order of insertion: the first is the least recently used. */
+  /** By scope. A Map keeps the order of insertion, so the first entry is the least recently used. */
   readonly #customers = new Map<string, ScopeToken>();
-  readonly #stop = new AbortController();
+  readonly #closing = new AbortController();
 
   constructor(source: TokenSource, settings: TokenCacheSettings, io: TokenIo) {
     const { refresh, customerReserveMs, customerRequests, timeoutMs } = settings;
@@ -41,64 +42,64 @@ export class TokenCache {
       source,
       io,
       timeoutMs,
-      line: new RequestLine(customerRequests, io),
-      closed: this.#stop.signal,
-      inStart: AsyncLocalStorage.snapshot(),
+      queue: new RequestQueue(customerRequests, io),
+      closed: this.#closing.signal,
+      inStartContext: AsyncLocalStorage.snapshot(),
     };
-    // Only the api token is renewed by schedule.
+    // Only the api token is renewed without calls (`scheduled`).
     const customerRefresh = refresh === 'scheduled' ? 'ahead' : refresh;
-    this.#customer = { refresh: customerRefresh, reserveMs: customerReserveMs };
+    this.#customerSettings = { refresh: customerRefresh, reserveMs: customerReserveMs };
     this.#api = new ScopeToken(API_SCOPE, { refresh, reserveMs: 0 }, this.#tools);
-    allowManyListeners(this.#stop.signal);
+    allowManyListeners(this.#closing.signal);
   }
 
-  /** As {@link ScopeToken.use}. The customer becomes the most recently used. */
-  use(scope: string): CachedToken | undefined {
-    if (scope === API_SCOPE) return this.#api.use();
-    return this.#customers.has(scope) ? this.#of(scope).use() : undefined;
+  /** As {@link ScopeToken.getCached}. The customer becomes the most recently used. */
+  getCached(scope: string): CachedToken | undefined {
+    if (scope === API_SCOPE) return this.#api.getCached();
+    return this.#customers.has(scope) ? this.#scopeToken(scope).getCached() : undefined;
   }
 
-  /** The times of the valid token. Begins no request. */
+  /** As {@link ScopeToken.status}. */
   status(scope: string): TokenStatus | undefined {
     return (scope === API_SCOPE ? this.#api : this.#customers.get(scope))?.status;
   }
 
   /** As {@link ScopeToken.get}. */
   async get(scope: string, wait: WaitOptions = {}): Promise<CachedToken> {
-    return this.#of(scope).get(wait);
+    return this.#scopeToken(scope).get(wait);
   }
 
   /** As {@link ScopeToken.replace}. */
   async replace(scope: string, refused: string, wait: WaitOptions = {}): Promise<CachedToken | undefined> {
-    return this.#of(scope).replace(refused, wait);
+    return this.#scopeToken(scope).replace(refused, wait);
   }
 
   /** Drops a token that does not work, if it is still cached. */
   invalidate(accessToken: string): void {
-    for (const token of this.#all()) if (token.holds(accessToken)) return token.drop(accessToken);
+    for (const token of this.#scopeTokens()) if (token.holds(accessToken)) return token.drop(accessToken);
   }
 
-  /** Drops all tokens, also those under way: they are bound to a client certificate that is no longer in use. */
-  outdateAll(): void {
-    this.#tools.line.reset();
-    for (const token of this.#all()) token.outdate();
+  /** As {@link ScopeToken.dropForNewCertificate}, for all scopes. */
+  dropAllForNewCertificate(): void {
+    this.#tools.queue.reset();
+    for (const token of this.#scopeTokens()) token.dropForNewCertificate();
   }
 
-  /** With `scheduled`: gets the api token now and renews it from then on. */
+  /** With `scheduled`: requests the api token now, and renews it from then on. */
   start(): void {
     if (this.#settings.refresh === 'scheduled') this.#api.schedule();
   }
 
-  /** Ends all requests and rejects their callers; no timer is left. */
+  /** Ends all requests, rejects their callers, and cancels all timers. */
   close(): void {
-    this.#stop.abort(ServiceConnectionError.closed());
-    this.#tools.line.rejectAll(() => ServiceConnectionError.closed());
+    this.#closing.abort(ServiceConnectionError.closed());
+    this.#tools.queue.rejectAll(() => ServiceConnectionError.closed());
     this.#api.close();
   }
 
-  #of(scope: string): ScopeToken {
+  #scopeToken(scope: string): ScopeToken {
     if (scope === API_SCOPE) return this.#api;
-    const token = this.#customers.get(scope) ?? new ScopeToken(scope, this.#customer, this.#tools);
+    const token = this.#customers.get(scope) ?? new ScopeToken(scope, this.#customerSettings, this.#tools);
     this.#customers.delete(scope);
     this.#customers.set(scope, token);
     const [oldest] = this.#customers.keys();
@@ -106,7 +107,7 @@ export class TokenCache {
     return token;
   }
 
-  #all(): ScopeToken[] {
+  #scopeTokens(): ScopeToken[] {
     return [this.#api, ...this.#customers.values()];
   }
 }

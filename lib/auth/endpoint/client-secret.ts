@@ -5,26 +5,26 @@ import { type Secret, SOURCE_MS } from '../../config/secret.js';
 import { type DescribeOption, ServiceTokenError } from '../../errors/index.js';
 import { sleep, within } from '../../time/timers.js';
 
-/** Milliseconds for which a reading counts as new: the source is not asked more often, unless the secret was refused. */
+/** A secret that was read less than this time ago is not read again, unless it was refused. Milliseconds. */
 const NEW_MS = 1_000;
 
-/** Milliseconds between two readings while the secret is refused. */
+/** Milliseconds between two readings while the secret is refused, by the kind of its source. */
 const REREAD_MS = { text: Infinity, file: 1_000, function: 10_000 };
 
-/** Reads the client secret from its source, one reading at a time: callers share the one under way. */
+/** Reads the client secret from its source: text, file or function. One reading is in progress at a time, and callers share it. */
 export class ClientSecret {
   readonly #source: () => Promise<Secret>;
   readonly #clock: Clock;
   readonly #describeOption: DescribeOption;
   readonly #rereadMs: number;
-  /** The secret that was refused last, and how many readings had begun by then. */
+  /** The secret that was refused last, and how many readings had started by then. */
   #refused: { secret: Secret; readings: number } | undefined;
-  #underWay: Promise<Secret> | undefined;
+  #pending: Promise<Secret> | undefined;
   #last: Secret | undefined;
-  /** Monotonic milliseconds at which it arrived. */
+  /** When the last secret arrived, in milliseconds of the monotonic clock. */
   #lastAt = -Infinity;
-  /** Monotonic milliseconds at which the latest reading began. */
-  #begunAt = -Infinity;
+  /** When the latest reading started, in milliseconds of the monotonic clock. */
+  #startedAt = -Infinity;
   #readings = 0;
 
   constructor(
@@ -36,78 +36,79 @@ export class ClientSecret {
     this.#source = source;
     this.#rereadMs = REREAD_MS[sourceKind];
     this.#describeOption = describeOption;
-    // Callers that wait for a token have timers of their own.
+    // The callers' own timers keep the process running, so these need not.
     this.#clock = watching(clock);
   }
 
-  /** The last reading, however old. */
+  /** The secret that was read last, however long ago. */
   get last(): Secret | undefined {
     return this.#last;
   }
 
   /**
-   * The newest. If the source fails (a vault that is down), the last one goes on to serve.
-   * @throws ServiceTokenError `client_secret_unavailable` if the source throws, gives nothing or takes too long, and did so
-   * from the beginning
+   * Reads the newest secret. If the source fails, for example because a vault is down, returns the last secret.
+   * @throws ServiceTokenError `client_secret_unavailable` if the source throws, returns nothing or takes too long, and there is
+   * no last secret
    */
   async read(): Promise<Secret> {
     const last = this.#last;
-    if (!last) return this.#readAnew();
+    if (!last) return this.#readSource();
     const isNew = this.#clock.monotonic() - this.#lastAt < NEW_MS;
-    return isNew || this.#isKnownRefusal(last) ? last : this.#readAnew().catch(() => last);
+    return isNew || this.#isKnownRefusal(last) ? last : this.#readSource().catch(() => last);
   }
 
   /**
-   * Another secret than the refused one, or the same if the source still has it. A reading under way may have begun before
-   * the rotation: if it brings the same secret, there is one more.
-   * @param refusedAt of a refusal that is remembered, in monotonic milliseconds: one reading since then is enough for all
+   * Reads the secret again after a refusal. Resolves with the same secret if the source still has it. A reading in progress may
+   * have started before the rotation, so if it returns the same secret, the source is read once more.
+   * @param refusedAt when a remembered refusal happened, in milliseconds of the monotonic clock: one reading since then is
+   * enough for all callers
    */
-  async readAfter(refused: Secret, refusedAt = Infinity): Promise<Secret> {
+  async readAfterRefusal(refused: Secret, refusedAt = Infinity): Promise<Secret> {
     const isOther = (secret?: Secret): secret is Secret => secret !== undefined && !isSame(secret, refused);
     if (isOther(this.#last)) return this.#last;
     const isKnown = this.#isKnownRefusal(refused);
     if (!this.#refused || !isSame(this.#refused.secret, refused))
       this.#refused = { secret: refused, readings: this.#readings };
-    const begunAt = this.#begunAt;
-    const latest = (await this.#underWay) ?? refused;
-    return isOther(latest) || isKnown || begunAt >= refusedAt ? latest : this.#readAnew();
+    const startedAt = this.#startedAt;
+    const latest = (await this.#pending) ?? refused;
+    return isOther(latest) || isKnown || startedAt >= refusedAt ? latest : this.#readSource();
   }
 
   /**
-   * Waits for another secret than the refused one, and reads the source again and again. Returns the same if there will be no
-   * other reading until then. The last one is at the end, though sooner after the one before.
+   * Reads the source again and again until it has another secret than the refused one. Returns the refused secret if no reading
+   * fits before `endsAt` any more. The last reading is at `endsAt`, even if the time since the previous one is shorter.
    */
   async waitForOther(refused: Secret, endsAt: number, signal: AbortSignal): Promise<Secret> {
     for (;;) {
       if (this.#last && !isSame(this.#last, refused)) return this.#last;
-      const [soonest, usual] = [this.#begunAt + this.#rereadMs / 2, this.#begunAt + this.#rereadMs];
-      const nextAt = Math.min(usual, Math.max(endsAt, soonest));
-      const leftMs = nextAt - this.#clock.monotonic();
-      if (!this.#underWay && nextAt > endsAt) return refused;
-      if (this.#underWay || leftMs <= 0) await this.#readAnew().catch(() => undefined);
+      const [soonest, usual] = [this.#startedAt + this.#rereadMs / 2, this.#startedAt + this.#rereadMs];
+      const nextReadingAt = Math.min(usual, Math.max(endsAt, soonest));
+      const leftMs = nextReadingAt - this.#clock.monotonic();
+      if (!this.#pending && nextReadingAt > endsAt) return refused;
+      if (this.#pending || leftMs <= 0) await this.#readSource().catch(() => undefined);
       else await sleep(this.#clock, leftMs, signal);
     }
   }
 
-  /** The endpoint has granted a token. */
+  /** Forgets the refusal, because the endpoint has granted a token. */
   accepted(): void {
     this.#refused = undefined;
   }
 
-  /** Whether it is refused, and has been read again lately. */
+  /** Whether this secret was refused, and the source has been read again since then, not long ago. */
   #isKnownRefusal(secret: Secret): boolean {
     if (!this.#refused || !isSame(this.#refused.secret, secret)) return false;
-    const isRecent = this.#clock.monotonic() - this.#begunAt < this.#rereadMs;
+    const isRecent = this.#clock.monotonic() - this.#startedAt < this.#rereadMs;
     return isRecent && this.#readings > this.#refused.readings;
   }
 
-  #readAnew(): Promise<Secret> {
-    return (this.#underWay ??= this.#ask().finally(() => (this.#underWay = undefined)));
+  #readSource(): Promise<Secret> {
+    return (this.#pending ??= this.#readOnce().finally(() => (this.#pending = undefined)));
   }
 
-  async #ask(): Promise<Secret> {
+  async #readOnce(): Promise<Secret> {
     const unavailable = (message?: string) => unavailableSecret(this.#describeOption, message);
-    this.#begunAt = this.#clock.monotonic();
+    this.#startedAt = this.#clock.monotonic();
     this.#readings += 1;
     const limit = { clock: this.#clock, timeoutMs: SOURCE_MS, expired: unavailable };
     const secret = await within(limit, () => this.#source()).catch((error: unknown) => {
@@ -125,7 +126,7 @@ function isSame(one: Secret, other: Secret): boolean {
   return one.reveal() === other.reveal();
 }
 
-/** An error of a vault's client may quote the secret, a token of its own or a request. */
+/** The error of a vault's client is left out, because it may quote the secret, a token of the vault or a request. */
 const WITHOUT_ITS_ERROR =
   'The source of the client secret (oauth.clientSecret) threw, gave no text, or took longer than ' +
   `${SOURCE_MS / 1000} s. Its own error is left out because it may quote the secret.`;

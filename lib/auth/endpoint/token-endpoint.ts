@@ -31,8 +31,8 @@ import {
 } from '../access-token.js';
 import { type ClientSecret } from './client-secret.js';
 import {
-  isVerdict,
-  notAsked,
+  isSecretRefusal,
+  stillFailing,
   tokenConnectionError,
   type TokenPlace,
   tokenRedirect,
@@ -41,14 +41,18 @@ import {
 import { readTokenResponse } from './token-response.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
-/** A longer one counts as this. */
+/** A longer Retry-After counts as this. */
 const MAX_RETRY_AFTER_S = 3_600;
+/** A refused secret is not sent again for this time. */
 const REMEMBERED_MS = 10_000;
-/** How long callers wait for the new secret if one that has worked is refused. */
+/** Callers wait for a new secret for this time, if the refused one has worked before. */
 const WAIT_MS = 2_000;
-/** To the first byte on a connection that was idle for over 4 s. The repeat has the rest of the request's 10 s. */
+/**
+ * Time limit for the first byte of a response on a connection that was idle for over 4 s, and may have died silently. The request
+ * is then sent again on another connection, with the rest of its 10 s.
+ */
 const OLD_CONNECTION_TIMEOUT_MS = 5_000;
-/** Health checks have no end: of a thousand replicas they would send 100 wrong passwords a second. */
+/** The same for health checks, which never stop: those of a thousand replicas would send 100 wrong passwords a second. */
 const REMEMBERED_FOR_PROBES_MS = 60_000;
 
 interface TokenEndpointOptions {
@@ -67,44 +71,46 @@ interface TokenEndpointOptions {
   onCall?: OnCall;
 }
 
-/** One token that is asked for with one secret. */
-interface Asked {
+/** A token request with one secret. */
+interface SecretAttempt {
   scope: string;
   signal: AbortSignal;
-  /** Monotonic milliseconds, as all times here. */
+  /** Milliseconds of the monotonic clock, as all times here. */
   endsAt: number;
-  /** For so many milliseconds, a secret that was refused is not sent again. */
+  /** Milliseconds for which a refused secret is not sent again. */
   rememberedMs: number;
-  /** The secret that is sent, then another that an error must not show. */
+  /** First the secret that is sent, then another one that errors must not show either. */
   secrets: readonly [Secret, ...Secret[]];
 }
 
-/** What came of it. */
-interface Seen {
+/** What happened during the request. */
+interface AttemptRecord {
   startedAt: number;
-  /** Exchanges that asked for a connection, as for calls: a reconnect and a replay count too. */
+  /** Number of exchanges that asked the agent for a connection. As for calls, a reconnect and a replay count. */
   attempts: number;
-  /** The idle connection that it took was dead, and it was sent again on another one. */
+  /** Whether the request was sent again because the server had closed the reused connection. */
   reconnected?: boolean;
-  /** Our certificate was refused, and another one was offered. */
+  /** Whether the endpoint refused our client certificate, and another one was found. */
   hasOtherCertificate?: boolean;
   response?: ExchangeResponse;
-  /** What was sent last: the certificate may have changed since the beginning. */
+  /** The credentials that were sent last. The certificate may have changed during the request. */
   sent?: TokenCredentials;
 }
 
 /**
- * Requests tokens with the client secret (docs/service.md#tokens; RFC 6749, 4.4). If the secret is refused, it is read
- * again from its source, and another one is tried at once; the same is not sent again for 10 s, so that 10,000 callers do
- * not become 10,000 wrong passwords. If the refused one has worked before, callers wait for the new one for up to 2 s: the
- * endpoint may have it before the file. Knows nothing of caching.
+ * Requests tokens with the client secret (docs/service.md#tokens; RFC 6749, section 4.4). Knows nothing of caching.
+ *
+ * If the endpoint refuses the secret, the secret is read again from its source, and another one is tried at once. The same
+ * secret is not sent again for 10 s, so that 10,000 callers do not send 10,000 wrong passwords. If the refused secret has worked
+ * before, it is probably being rotated, and the endpoint knows the new one before the file does. Then callers wait for the new
+ * secret for up to 2 s.
  */
 export class TokenEndpoint implements TokenSource {
   readonly #options: TokenEndpointOptions;
-  /** The last verdict of the endpoint, and on what. */
+  /** The last refusal of a secret: the credentials, its first and last time, and the error. */
   #refusal?: { of: TokenCredentials; firstAt: number; at: number; error: ServiceTokenError };
-  /** What the last token was granted for. */
-  #worked?: TokenCredentials;
+  /** The credentials with which the endpoint granted the last token. */
+  #accepted?: TokenCredentials;
   readonly #rotation?: CertificateRotation;
 
   constructor(options: TokenEndpointOptions) {
@@ -113,37 +119,42 @@ export class TokenEndpoint implements TokenSource {
   }
 
   /**
-   * @param scope a checked one
-   * @throws ServiceTokenError if the endpoint grants no token, or its answer is not usable; ServiceConnectionError if
-   * there is no whole answer; ServiceCertificateError if it refuses our certificate
+   * Requests a token.
+   * @param scope a checked scope
+   * @throws ServiceTokenError if the endpoint grants no token, or if its response is not usable; ServiceConnectionError if there
+   * is no complete response; ServiceCertificateError if the endpoint refuses our certificate
    */
   async request(scope: string, { signal, timeoutMs, isProbe }: TokenRequestContext): Promise<TokenGrant> {
     const { clientSecret, clock } = this.#options;
     const rememberedMs = isProbe ? REMEMBERED_FOR_PROBES_MS : REMEMBERED_MS;
-    const asked = { scope, signal, endsAt: clock.monotonic() + timeoutMs, rememberedMs };
+    const attempt = { scope, signal, endsAt: clock.monotonic() + timeoutMs, rememberedMs };
     const first = await clientSecret.read();
-    const refusedAt = this.#refusalOf(first, rememberedMs)?.at;
+    const refusedAt = this.#rememberedRefusal(first, rememberedMs)?.at;
     try {
-      return await this.#send({ ...asked, secrets: [first] });
+      return await this.#send({ ...attempt, secrets: [first] });
     } catch (error) {
-      if (!isVerdict(error)) throw error;
-      const second = await this.#otherThan(first, asked, refusedAt);
+      if (!isSecretRefusal(error)) throw error;
+      const second = await this.#readOtherSecret(first, attempt, refusedAt);
       if (second.reveal() === first.reveal()) throw error;
-      return await this.#send({ ...asked, secrets: [second, first] });
+      return await this.#send({ ...attempt, secrets: [second, first] });
     }
   }
 
-  /** Another secret than the refused one, or the same. */
-  async #otherThan(refused: Secret, { signal, endsAt }: Omit<Asked, 'secrets'>, refusedAt?: number) {
+  /** Reads the secret again after a refusal. Resolves with the same secret if the source has no other one. */
+  async #readOtherSecret(
+    refused: Secret,
+    { signal, endsAt }: Omit<SecretAttempt, 'secrets'>,
+    refusedAt?: number,
+  ) {
     const { clientSecret } = this.#options;
-    const next = await clientSecret.readAfter(refused, refusedAt).catch(() => refused);
-    const hasWorked = this.#worked?.secret.reveal() === refused.reveal();
+    const next = await clientSecret.readAfterRefusal(refused, refusedAt).catch(() => refused);
+    const hasWorked = this.#accepted?.secret.reveal() === refused.reveal();
     if (!hasWorked || !this.#refusal || next.reveal() !== refused.reveal()) return next;
     return clientSecret.waitForOther(refused, Math.min(endsAt, this.#refusal.firstAt + WAIT_MS), signal);
   }
 
-  /** The refusal of this secret with the certificate in use, if it is not too old. */
-  #refusalOf(secret: Secret, rememberedMs = Infinity) {
+  /** The last refusal, if it was of this secret with the certificate in use, and is not too long ago. */
+  #rememberedRefusal(secret: Secret, rememberedMs = Infinity) {
     const { clock, identity } = this.#options;
     const { of, at = -Infinity } = this.#refusal ?? {};
     const isSame =
@@ -151,32 +162,32 @@ export class TokenEndpoint implements TokenSource {
     return isSame && at + rememberedMs > clock.monotonic() ? this.#refusal : undefined;
   }
 
-  async #send(asked: Asked): Promise<TokenGrant> {
-    const { scope, signal, secrets, rememberedMs } = asked;
+  async #send(attempt: SecretAttempt): Promise<TokenGrant> {
+    const { scope, signal, secrets, rememberedMs } = attempt;
     const { clock } = this.#options;
-    const seen: Seen = { startedAt: clock.monotonic(), attempts: 0 };
-    const refusal = this.#refusalOf(secrets[0], rememberedMs);
-    if (refusal) throw notAsked(refusal.error, scope, refusal.at + rememberedMs - seen.startedAt);
+    const record: AttemptRecord = { startedAt: clock.monotonic(), attempts: 0 };
+    const refusal = this.#rememberedRefusal(secrets[0], rememberedMs);
+    if (refusal) throw stillFailing(refusal.error, scope, refusal.at + rememberedMs - record.startedAt);
     try {
-      const grant = this.#readAnswer(await this.#post(asked, seen), asked);
-      this.#tell(seen);
+      const grant = this.#readResponse(await this.#post(attempt, record), attempt);
+      this.#report(record);
       this.#refusal = undefined;
-      this.#worked = seen.sent;
-      this.#rotation?.accepted(seen.sent?.fingerprint256);
+      this.#accepted = record.sent;
+      this.#rotation?.accepted(record.sent?.fingerprint256);
       this.#options.clientSecret.accepted();
-      return { ...grant, requestedWith: seen.sent };
+      return { ...grant, requestedWith: record.sent };
     } catch (error) {
-      this.#tell(seen, eventErrorCode(error, signal));
-      if (isVerdict(error) && seen.sent) {
+      this.#report(record, eventErrorCode(error, signal));
+      if (isSecretRefusal(error) && record.sent) {
         const at = clock.monotonic();
-        const { firstAt = at } = this.#refusalOf(secrets[0]) ?? {};
-        this.#refusal = { of: seen.sent, firstAt, at, error };
+        const { firstAt = at } = this.#rememberedRefusal(secrets[0]) ?? {};
+        this.#refusal = { of: record.sent, firstAt, at, error };
       }
       throw error;
     }
   }
 
-  #tell({ startedAt, attempts, response }: Seen, error?: string): void {
+  #report({ startedAt, attempts, response }: AttemptRecord, error?: string): void {
     const { onCall, clock, place } = this.#options;
     if (!onCall) return;
     const durationMs = clock.monotonic() - startedAt;
@@ -184,27 +195,30 @@ export class TokenEndpoint implements TokenSource {
     reportCall(onCall, { ...about, status: response?.status, error });
   }
 
-  /** Sends the request; once more at once if its idle connection was dead, and once more with another certificate. */
-  async #post(asked: Asked, seen: Seen): Promise<ExchangeResponse> {
-    seen.attempts += 1;
+  /**
+   * Sends the request. Sends it once more if the server had closed the reused connection, and once more if the server refused our
+   * certificate and another one was found.
+   */
+  async #post(attempt: SecretAttempt, record: AttemptRecord): Promise<ExchangeResponse> {
+    record.attempts += 1;
     const { identity, place, clientId } = this.#options;
-    if (this.#rotation?.search) await untilAborted(this.#rotation.search, asked.signal);
+    if (this.#rotation?.search) await untilAborted(this.#rotation.search, attempt.signal);
     const certificate = identity?.certificate;
-    const [secret] = asked.secrets;
-    seen.sent = { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
-    const outcome = await outcomeOf(() => this.#exchange(asked, seen));
+    const [secret] = attempt.secrets;
+    record.sent = { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
+    const outcome = await outcomeOf(() => this.#exchange(attempt, record));
     const { response, fault } = outcome;
-    if (hadDeadConnection(fault) && !seen.reconnected) {
-      seen.reconnected = true;
-      return this.#post(asked, seen);
+    if (hadDeadConnection(fault) && !record.reconnected) {
+      record.reconnected = true;
+      return this.#post(attempt, record);
     }
-    seen.response = response;
+    record.response = response;
     const verdict = certificateRefusal(outcome);
     if (identity && this.#rotation && verdict) {
-      seen.hasOtherCertificate =
-        !seen.hasOtherCertificate &&
-        (await untilAborted(this.#rotation.findOther(certificate, outcome), asked.signal));
-      if (seen.hasOtherCertificate) return this.#post(asked, seen);
+      record.hasOtherCertificate =
+        !record.hasOtherCertificate &&
+        (await untilAborted(this.#rotation.findOther(certificate, outcome), attempt.signal));
+      if (record.hasOtherCertificate) return this.#post(attempt, record);
       const reason = fault ? fault.reason : `HTTP ${response.status}`;
       if (verdict === 'refused')
         throw certificateRefusedError(certificate, reason, place.describeOption, {
@@ -218,7 +232,10 @@ export class TokenEndpoint implements TokenSource {
     return response;
   }
 
-  #exchange({ scope, secrets, endsAt, signal }: Asked, { reconnected }: Seen): Promise<ExchangeResponse> {
+  #exchange(
+    { scope, secrets, endsAt, signal }: SecretAttempt,
+    { reconnected }: AttemptRecord,
+  ): Promise<ExchangeResponse> {
     const { exchange, agent, identity, place, clock, userAgent, clientId } = this.#options;
     const { connectTimeoutMs = Infinity } = this.#options;
     const timeoutMs = endsAt - clock.monotonic();
@@ -239,7 +256,7 @@ export class TokenEndpoint implements TokenSource {
       body: form.toString(),
       agent,
       hasCertificate: identity?.certificate !== undefined,
-      // A reconnect takes a connection that is surely alive.
+      // After a reconnect, use only a connection that the server is known to keep open.
       mayRepeat: !reconnected,
       oldConnectionTimeoutMs: OLD_CONNECTION_TIMEOUT_MS,
       timeoutMs,
@@ -249,7 +266,7 @@ export class TokenEndpoint implements TokenSource {
     });
   }
 
-  #readAnswer(response: ExchangeResponse, { scope, secrets }: Asked): TokenGrant {
+  #readResponse(response: ExchangeResponse, { scope, secrets }: SecretAttempt): TokenGrant {
     const { place, clock } = this.#options;
     const { status, headers, body } = response;
     const json = parseJson(body.toString('utf8'));

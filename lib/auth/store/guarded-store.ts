@@ -3,22 +3,23 @@ import { type Clock } from '../../time/clock.js';
 import { within } from '../../time/timers.js';
 import { type TokenIo } from '../access-token.js';
 
-/** Milliseconds for one call, by default. */
+/** Default time limit of one call of the store, in milliseconds. */
 const CALL_MS = 250;
-/** Milliseconds for which a store that failed is left alone: most are back soon. */
+/** A store that failed is not called for this time, in milliseconds. */
 const AWAY_MS = 1_000;
-/** A timer that is later than this was held up. */
+/** If a timer fires more than this time too late, the event loop was blocked. Milliseconds. */
 const LATE_MS = 25;
+/** At most one warning in this time, in milliseconds. */
 const QUIET_MS = 60_000;
 
-/** Gives a lock back. */
+/** Releases a lock. */
 export type Release = () => Promise<void>;
 
 class StoreTimeout extends Error {}
 
 /**
- * A host's store, made safe: no method rejects, each ends in time, and a store that failed is left alone for 1 s.
- * Its troubles are in the log, a warning a minute.
+ * Wraps the host application's store, so that a store that fails cannot delay calls for long. No method rejects, each has a time
+ * limit, and a store that failed is not called for 1 s. Failures are logged, at most once a minute.
  */
 export class GuardedStore {
   readonly #store: TokenStore;
@@ -36,38 +37,40 @@ export class GuardedStore {
     this.#limitMs = store.timeout !== undefined && store.timeout > 0 ? store.timeout : CALL_MS;
   }
 
-  /** False while it is left alone. */
-  get works(): boolean {
+  /** False while the store is not called because it has failed. */
+  get isAvailable(): boolean {
     return this.#clock.monotonic() >= this.#awayUntil;
   }
 
   get(key: string): Promise<string | undefined> {
-    return this.#ask(() => this.#store.get(key));
+    return this.#callStore(() => this.#store.get(key));
   }
 
   async set(key: string, value: string, ttlMs: number): Promise<void> {
-    await this.#ask(() => this.#store.set(key, value, ttlMs));
+    await this.#callStore(() => this.#store.set(key, value, ttlMs));
   }
 
   async delete(key: string, ifValue: string): Promise<void> {
-    await this.#ask(() => this.#store.delete(key, ifValue));
+    await this.#callStore(() => this.#store.delete(key, ifValue));
   }
 
-  /** `none`: it has no locks, or is not asked now. */
+  /** Tries to take a lock. `none` means that the store has no locks, or that it has failed. */
   async lock(key: string, ttlMs: number): Promise<Release | 'taken' | 'none'> {
     const endsAt = this.#clock.monotonic() + ttlMs;
     if (!this.#store.lock) return 'none';
-    const release = await this.#ask(async () => (await this.#store.lock?.(key, ttlMs)) ?? ('taken' as const));
+    const release = await this.#callStore(
+      async () => (await this.#store.lock?.(key, ttlMs)) ?? ('taken' as const),
+    );
     if (typeof release !== 'function') return release === undefined ? 'none' : 'taken';
     return async () => {
-      // After its time it may be the lock of another process.
-      if (this.#clock.monotonic() < endsAt) await this.#ask(release);
+      // After its TTL, the lock may belong to another process.
+      if (this.#clock.monotonic() < endsAt) await this.#callStore(release);
     };
   }
 
-  /** @returns undefined if there is no answer */
-  async #ask<T>(work: () => Promise<T>): Promise<T | undefined> {
-    if (!this.works) return undefined;
+  /** @returns undefined if the store has failed or does not answer in time */
+  async #callStore<T>(work: () => Promise<T>): Promise<T | undefined> {
+    if (!this.isAvailable) return undefined;
     const clock = this.#clock;
     const begun = clock.monotonic();
     // An async function, so that a synchronous throw becomes a rejection too.
@@ -75,39 +78,42 @@ export class GuardedStore {
     const limit = { clock, timeoutMs: this.#limitMs, expired: () => new StoreTimeout() };
     try {
       const answer = await within(limit, () => answering).catch((error: unknown) => {
-        // A timer that is late says that this process stood still, as at its start: the command may not have left yet.
+        // If the timer fires late, the event loop was blocked, and the command may not have been sent yet. Wait once more.
         const isLate = clock.monotonic() - begun > this.#limitMs + LATE_MS;
         if (error instanceof StoreTimeout && isLate) return within(limit, () => answering);
         throw error;
       });
-      if (this.works) this.#worked();
+      if (this.isAvailable) this.#onSuccess();
       return answer;
     } catch (error) {
-      this.#failed(error);
+      this.#onFailure(error);
       return undefined;
     }
   }
 
-  #failed(error: unknown): void {
+  #onFailure(error: unknown): void {
     const now = this.#clock.monotonic();
     this.#awayUntil = now + AWAY_MS;
     if (now - this.#warnedAt < QUIET_MS) return;
     this.#warnedAt = now;
     this.#hasWarned = true;
     this.#log.warn(
-      `The token store does not work (${reasonOf(error)}): this process works with its own tokens until it answers.`,
+      `The token store has failed (${shortReason(error)}). Until it works again, this process requests tokens of its own.`,
     );
   }
 
-  #worked(): void {
+  #onSuccess(): void {
     if (!this.#hasWarned) return;
     this.#hasWarned = false;
     this.#log.log('The token store works again.');
   }
 }
 
-/** One word that shows nothing of a user, a key or a value: a code, Redis's own first word, or the name of the class. */
-function reasonOf(error: unknown): string {
+/**
+ * Describes an error in one word that contains no user, key or value: its code, the first word of a Redis error, or the name of its
+ * class.
+ */
+function shortReason(error: unknown): string {
   if (error instanceof StoreTimeout) return 'timeout';
   if (!(error instanceof Error)) return 'error';
   const { code, message, constructor } = error as NodeJS.ErrnoException;

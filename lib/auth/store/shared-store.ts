@@ -15,29 +15,29 @@ import { GuardedStore, type Release } from './guarded-store.js';
 import { StoredToken, StoreKeys, type TokenOwner } from './stored-token.js';
 
 // Milliseconds throughout.
-/** How long one process asks alone. A lock ends after it, whatever becomes of its holder. */
+/** The TTL of the lock. If its holder crashes or the endpoint is slow, another process takes the lock after this time. */
 const LOCK = 4_000;
-/** Between two looks. If no caller waits, all processes renew a token at the same time. */
+/** Pause between two looks into the store. A renewal has time, and all processes renew at about the same time. */
 const PAUSE = { awaited: { least: 100, most: 500 }, renewal: { least: 500, most: 1_500 } };
-/** A renewal that nobody waits for gives a store that failed so long to come back. */
-const PATIENCE = 5_000;
-/** For the newest secret, if there is an older one to look with. */
+/** A renewal that no caller waits for gives a failed store this time to recover. */
+const STORE_RECOVERY = 5_000;
+/** Time limit for reading the newest secret, if there is an older one. */
 const SECRET = 1_000;
-/** How long a failure that the endpoint has answered with is that of all processes. */
+/** A failure that the endpoint has responded with is shared by all processes for this time. */
 const FAILURE = 1_000;
-/** What is left of the time of a request for one more look. */
+/** Time of a request that is kept for a last look into the store. */
 const LAST_LOOK = 300;
 
-/** Whether the endpoint has answered with it. */
-function isAnswer(error: unknown): error is ServiceTokenError {
+/** Whether the endpoint has responded, as opposed to a connection that failed. */
+function hasResponse(error: unknown): error is ServiceTokenError {
   return error instanceof ServiceTokenError && error.status !== undefined;
 }
 
 /**
- * Shares tokens between processes, in front of a token source: one process asks the endpoint, the others find its token in
- * the store, or for a second the error that the endpoint has answered with. A connection fault is not shared, because it may
- * be of one process alone. A store that fails, does not answer or has wrong entries delays
- * a token, but never prevents one.
+ * Shares tokens between processes through a store. One process requests a token from the endpoint, and the others find that token
+ * in the store. If the endpoint responds with an error, the others get this error for 1 s. A connection fault is not shared,
+ * because it may be a fault of one process only. A store that fails, does not answer or has wrong entries delays a token, but
+ * never prevents one.
  */
 export class SharedStore implements TokenSource {
   readonly #source: Pick<TokenSource, 'request'>;
@@ -48,9 +48,9 @@ export class SharedStore implements TokenSource {
   #keys: StoreKeys | undefined;
 
   /**
-   * @param source asked if the store has no token
-   * @param owner called each time, because another client certificate may be in use
-   * @param clientSecret the keys that encrypt entries come from it
+   * @param source where tokens are requested if the store has none
+   * @param owner called for each request, because another client certificate may be in use
+   * @param clientSecret the keys that encrypt the entries are derived from it
    */
   constructor(
     source: Pick<TokenSource, 'request'>,
@@ -67,53 +67,60 @@ export class SharedStore implements TokenSource {
   }
 
   /**
-   * Looks, takes the lock, asks; without the lock it looks again. If the endpoint is slow, another process asks every 4 s.
-   * A lock that stays taken though nobody has asked for 4 s is passed over.
+   * Gets a token:
+   * 1. Looks for it in the store.
+   * 2. Tries to take the lock. With the lock, requests the token from the endpoint.
+   * 3. If another process has the lock, waits and starts again. The lock ends after 4 s, so if the endpoint is slow, another
+   *    process makes a request every 4 s.
+   *
+   * A lock without a heartbeat for 4 s is ignored: its holder is gone, and the store does not end the lock.
    */
   async request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock, random } = this.#io;
     const { signal, isAwaited, timeoutMs } = context;
     const begun = clock.monotonic();
     const { last } = this.#clientSecret;
-    // Just after a rotation, others have their tokens under the name of the secret before.
-    const known = last && (await this.#find(this.#entry(scope, last), context));
+    // Just after a rotation of the secret, other processes still store their tokens under the name of the previous secret.
+    const known = last && (await this.#find(this.#entryFor(scope, last), context));
     if (known) return known;
-    const entry = this.#entry(scope, await this.#secret(signal));
-    const own = randomUUID();
-    let seen: string | undefined;
+    const entry = this.#entryFor(scope, await this.#newestSecret(signal));
+    const ownHeartbeat = randomUUID();
+    let lastHeartbeat: string | undefined;
     let quietSince = begun;
     for (;;) {
       const found = await this.#find(entry, context);
       if (found) return found;
       const lock = await this.#store.lock(entry.lockKey, LOCK);
-      const sign = lock === 'taken' ? await this.#store.get(entry.signKey) : undefined;
-      const failure = entry.readFailure(sign, clock.now());
+      const heartbeat = lock === 'taken' ? await this.#store.get(entry.heartbeatKey) : undefined;
+      const failure = entry.readFailure(heartbeat, clock.now());
       if (failure) throw failure;
       const now = clock.monotonic();
       const passed = now - begun;
       if (
         typeof lock === 'function' ||
-        sign === own ||
-        (lock === 'none' && (this.#store.works || isAwaited() || passed >= PATIENCE))
+        heartbeat === ownHeartbeat ||
+        (lock === 'none' && (this.#store.isAvailable || isAwaited() || passed >= STORE_RECOVERY))
       ) {
         const left = { ...context, timeoutMs: timeoutMs - passed };
-        return this.#ask(entry, typeof lock === 'function' ? lock : 'none', left, passed);
+        return this.#requestWithLock(entry, typeof lock === 'function' ? lock : 'none', left, passed);
       }
-      if (sign !== undefined && sign !== seen) [seen, quietSince] = [sign, now];
-      // Of several that do so, the last one asks: the others see its sign.
-      else if (lock === 'taken' && now - quietSince >= LOCK) await this.#store.set(entry.signKey, own, LOCK);
+      if (heartbeat !== undefined && heartbeat !== lastHeartbeat)
+        [lastHeartbeat, quietSince] = [heartbeat, now];
+      // If several processes ignore the lock, the last one that writes its heartbeat makes the request: the others see it.
+      else if (lock === 'taken' && now - quietSince >= LOCK)
+        await this.#store.set(entry.heartbeatKey, ownHeartbeat, LOCK);
       const { least, most } = isAwaited() ? PAUSE.awaited : PAUSE.renewal;
       await sleep(clock, least + random() * (most - least), signal);
     }
   }
 
-  /** Takes the token out of the store too, if it is still there. */
+  /** Removes a refused token from the store, if it is still there. */
   dropped(scope: string, accessToken: string): void {
     void this.#remove(scope, accessToken);
   }
 
-  /** @param lock `none`: there is none to give back */
-  async #ask(
+  /** Requests the token from the endpoint. @param lock the function that releases the lock; `none` without a lock */
+  async #requestWithLock(
     entry: StoredToken,
     lock: Release | 'none',
     context: TokenRequestContext,
@@ -123,11 +130,11 @@ export class SharedStore implements TokenSource {
     const { signal, closed, isAwaited, timeoutMs } = context;
     let written: Promise<void> | undefined;
     let keptMs = 0;
-    // A slow request shows, so that others tell it from a lock that never ends.
-    const show = (): void => void this.#store.set(entry.signKey, randomUUID(), LOCK);
-    const cancelShow = clock.watch(show, Math.max(0, LOCK / 4 - waitedMs));
+    // After 1 s without a response, write a heartbeat, so that other processes see that a request is in progress.
+    const writeHeartbeat = (): void => void this.#store.set(entry.heartbeatKey, randomUUID(), LOCK);
+    const cancelHeartbeat = clock.watch(writeHeartbeat, Math.max(0, LOCK / 4 - waitedMs));
     try {
-      // The process that had the lock before may have just written.
+      // The previous holder of the lock may have just written a token.
       const found = lock === 'none' ? undefined : await this.#find(entry, context);
       signal.throwIfAborted();
       if (found) return found;
@@ -137,23 +144,23 @@ export class SharedStore implements TokenSource {
         timeoutMs: Math.max(timeoutMs - LAST_LOOK, timeoutMs / 2),
       });
       written = this.#write(entry.scope, grant, elapsedMs(clock, requestedAt));
-      // A wait for the lock does not make the token older.
+      // The token's age counts from the request, and not from the wait for the lock.
       return { ...grant, requestedAt };
     } catch (error) {
-      // Of a slow endpoint, another process may have a token by now.
+      // If the endpoint is slow, another process may have got a token meanwhile.
       const found = signal.aborted ? undefined : await this.#find(entry, context);
       if (found) return found;
-      // A thousand renewals do not follow one that failed, nor a thousand callers one that got no answer.
+      // Keep the lock, so that the other processes do not all repeat a failed renewal, or a request without a response.
       const isUnanswered = error instanceof ServiceConnectionError && error.kind === 'timeout';
-      const failure = isAnswer(error) ? error : undefined;
+      const failure = hasResponse(error) ? error : undefined;
       if (signal.aborted || isUnanswered || !isAwaited()) keptMs = LOCK;
       else if (failure) keptMs = FAILURE;
-      if (failure) void this.#store.set(entry.signKey, entry.writeFailure(failure, clock.now()), keptMs);
-      else if (keptMs > 0) show();
+      if (failure) void this.#store.set(entry.heartbeatKey, entry.writeFailure(failure, clock.now()), keptMs);
+      else if (keptMs > 0) writeHeartbeat();
       throw error;
     } finally {
-      cancelShow();
-      // Callers do not wait for this. The lock ends when others can find the token.
+      cancelHeartbeat();
+      // Callers do not wait for this. The lock is released when other processes can find the token.
       if (typeof lock === 'function') {
         if (keptMs === 0) void Promise.resolve(written).then(lock);
         else if (keptMs < LOCK) void sleep(watching(clock), keptMs, closed).then(lock, () => undefined);
@@ -161,8 +168,8 @@ export class SharedStore implements TokenSource {
     }
   }
 
-  /** The newest. A slow source is waited for only if there is no older one, or, by the endpoint, if a token is asked for. */
-  async #secret(signal: AbortSignal): Promise<Secret> {
+  /** Reads the newest secret. If the source is slow, an older secret serves for looking into the store. */
+  async #newestSecret(signal: AbortSignal): Promise<Secret> {
     const { last } = this.#clientSecret;
     const newest = this.#clientSecret.read();
     if (!last) return untilAborted(newest, signal);
@@ -173,14 +180,14 @@ export class SharedStore implements TokenSource {
   async #find(entry: StoredToken, { accepts }: TokenRequestContext): Promise<TokenGrant | undefined> {
     const { clock } = this.#io;
     const grant = entry.read(await this.#store.get(entry.key), clock.now());
-    // The age is as of now. Counted from before a wait for the lock, the token would be renewed too early.
+    // The token's age is that of now. With an earlier time the token would be renewed too early.
     return grant && accepts(grant) ? { ...grant, requestedAt: momentOf(clock) } : undefined;
   }
 
-  /** Writes under the secret and certificate that the endpoint accepted: they may have changed since the lock was taken. */
+  /** Writes the token under the secret and certificate that the endpoint accepted. They may have changed since the lock was taken. */
   async #write(scope: string, grant: TokenGrant, ageMs: number): Promise<void> {
     const { requestedWith } = grant;
-    const entry = requestedWith && this.#entry(scope, requestedWith.secret, requestedWith);
+    const entry = requestedWith && this.#entryFor(scope, requestedWith.secret, requestedWith);
     if (!entry) return;
     const { value, ttlMs } = entry.write(grant, this.#io.clock.now(), ageMs);
     if (ttlMs > 0) await this.#store.set(entry.key, value, ttlMs);
@@ -188,13 +195,13 @@ export class SharedStore implements TokenSource {
 
   async #remove(scope: string, accessToken: string): Promise<void> {
     const { last } = this.#clientSecret;
-    const entry = last && this.#entry(scope, last);
+    const entry = last && this.#entryFor(scope, last);
     const value = entry && (await this.#store.get(entry.key));
     const isThere = value && entry.read(value, this.#io.clock.now())?.accessToken === accessToken;
     if (isThere) await this.#store.delete(entry.key, value);
   }
 
-  #entry(scope: string, secret: Secret, owner = this.#owner()): StoredToken {
+  #entryFor(scope: string, secret: Secret, owner = this.#owner()): StoredToken {
     if (this.#keys?.secret.reveal() !== secret.reveal()) this.#keys = new StoreKeys(secret);
     return new StoredToken(this.#keys, scope, owner);
   }

@@ -12,7 +12,7 @@ import { ServiceTokenError, type TokenErrorDetails } from '../../errors/index.js
 import { parseJson } from '../../exchange/decode.js';
 import { expiryMargin, LIFELESS_MS, type TokenCredentials, type TokenGrant } from '../access-token.js';
 
-/** The format of keys and values. Entries of another format are not found, or do not open. */
+/** The version of keys and values. Entries of another version are not found, or cannot be decrypted. */
 const FORMAT = 'v1';
 const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
@@ -20,12 +20,16 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const MAX_FAILURE_AGE_MS = 5_000;
 
-/** Whose tokens these are; part of an entry's name. The certificate, as tokens may be bound to it (RFC 8705). */
+/**
+ * Identifies whose tokens these are, as a part of an entry's name. The client certificate belongs to it, because tokens may be
+ * bound to the certificate (RFC 8705).
+ */
 export type TokenOwner = Omit<TokenCredentials, 'secret'>;
 
 /**
- * The keys for names and values, from the client secret (HKDF-SHA-256, RFC 5869). After a rotation the entries have other
- * names: replicas that still have the old secret do not overwrite those of replicas that have the new one.
+ * The cryptographic keys for the names and values of entries, derived from the client secret (HKDF-SHA-256, RFC 5869). After a
+ * rotation of the secret the entries have other names, so that replicas with the old secret do not overwrite the entries of
+ * replicas with the new one.
  */
 export class StoreKeys {
   readonly names: KeyObject;
@@ -42,29 +46,32 @@ function derive(secret: Secret, purpose: string): KeyObject {
   return createSecretKey(Buffer.from(hkdfSync('sha256', secret.reveal(), '', info, KEY_BYTES)));
 }
 
-/** What an entry holds. Only a process with the client secret could have written it. */
+/** The contents of an entry. Only a process with the client secret can write them. */
 interface Contents {
   scope: string;
   accessToken: string;
-  /** By the wall clock of the writer, in milliseconds. */
+  /** Milliseconds of the writer's wall clock. */
   issuedAt: number;
-  /** Seconds; 0: without a life. */
+  /** Seconds; 0 if the endpoint gave no lifetime. */
   lifetimeS: number;
 }
 
-/** A failure of the token endpoint, in place of the sign of a request. */
+/** A failure of the token endpoint. It is written in place of the heartbeat of a request. */
 interface FailureContents {
   failure: TokenErrorDetails;
-  /** By the wall clock of the writer, in milliseconds. */
+  /** Milliseconds of the writer's wall clock. */
   failedAt: number;
 }
 
-/** The entry of one scope in a shared store, for processes with the same client secret. Its value is bound to its key. */
+/**
+ * The entry of one scope in a shared store, which all processes with the same client secret can read. The value is encrypted and
+ * bound to its key, so that it cannot be moved to another entry.
+ */
 export class StoredToken {
   readonly key: string;
   readonly lockKey: string;
-  /** Has an id of the last request for it. */
-  readonly signKey: string;
+  /** The key of the heartbeat: a random id of the request in progress, or the failure of the last one. */
+  readonly heartbeatKey: string;
   readonly #keys: StoreKeys;
 
   constructor(
@@ -74,19 +81,19 @@ export class StoredToken {
   ) {
     this.#keys = keys;
     const parts = JSON.stringify([tokenUrl, clientId, scope, fingerprint256 ?? null]);
-    // In braces: Redis Cluster keeps all keys with this hash together.
+    // Redis Cluster keeps all keys with the same text in braces on one node.
     this.key = `token:${FORMAT}:{${createHmac('sha256', keys.names).update(parts).digest('base64url')}}`;
     this.lockKey = `${this.key}:lock`;
-    this.signKey = `${this.key}:sign`;
+    this.heartbeatKey = `${this.key}:sign`;
   }
 
   /**
    * @param now the wall clock, in milliseconds
-   * @returns a `ttlMs` that is not above 0 if the token has ended, or soon will
+   * @returns the value and its TTL. The TTL is 0 or less if the token has expired or soon will
    */
   write({ scope, accessToken, expiresIn: lifetimeS }: TokenGrant, now: number, ageMs = 0) {
     return {
-      value: this.#seal({ scope, accessToken, issuedAt: now - ageMs, lifetimeS }),
+      value: this.#encrypt({ scope, accessToken, issuedAt: now - ageMs, lifetimeS }),
       ttlMs:
         lifetimeS > 0 ? Math.floor(lifetimeS * 1000 - expiryMargin(lifetimeS * 1000) - ageMs) : LIFELESS_MS,
     };
@@ -94,55 +101,55 @@ export class StoredToken {
 
   /**
    * @param now the wall clock, in milliseconds
-   * @returns undefined if it does not open, has expired, or is of another scope
+   * @returns undefined if the value cannot be decrypted, has expired, or belongs to another scope
    */
   read(value: string | undefined, now: number): TokenGrant | undefined {
-    const contents = this.#open(value);
+    const contents = this.#decrypt(value);
     if (!contents || 'failure' in contents || contents.scope !== this.scope) return undefined;
     const { scope, accessToken, issuedAt, lifetimeS } = contents;
     const ageMs = Math.max(0, now - issuedAt);
-    // One without a life is still in the store, so its second is not over.
+    // A token without a lifetime expires by the TTL of its entry, so it has not expired yet.
     if (lifetimeS > 0 && lifetimeS * 1000 <= ageMs) return undefined;
     return { accessToken, scope, expiresIn: lifetimeS, ageMs };
   }
 
   /**
-   * The error that the endpoint has answered with. It holds no secret.
+   * Writes the error that the endpoint has responded with. It contains no secret.
    * @param now the wall clock, in milliseconds
    */
   writeFailure(error: ServiceTokenError, now: number): string {
-    return this.#seal({ failure: { ...error, message: error.message }, failedAt: now });
+    return this.#encrypt({ failure: { ...error, message: error.message }, failedAt: now });
   }
 
   /**
    * @param now the wall clock, in milliseconds
-   * @returns undefined if it is none, does not open, or is of long ago: a store may keep it for ever
+   * @returns undefined if the value is not a failure, cannot be decrypted, or is too old (a store may ignore the TTL)
    */
   readFailure(value: string | undefined, now: number): ServiceTokenError | undefined {
-    const contents = this.#open(value);
+    const contents = this.#decrypt(value);
     if (!contents || !('failure' in contents) || Math.abs(now - contents.failedAt) > MAX_FAILURE_AGE_MS)
       return undefined;
     return new ServiceTokenError({ ...contents.failure, scope: this.scope });
   }
 
-  #seal(contents: Contents | FailureContents): string {
+  #encrypt(contents: Contents | FailureContents): string {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#keys.values, nonce).setAAD(Buffer.from(this.key));
     const text = cipher.update(JSON.stringify(contents), 'utf8');
-    const sealed = Buffer.concat([nonce, text, cipher.final(), cipher.getAuthTag()]);
-    return `${FORMAT}.${sealed.toString('base64url')}`;
+    const encrypted = Buffer.concat([nonce, text, cipher.final(), cipher.getAuthTag()]);
+    return `${FORMAT}.${encrypted.toString('base64url')}`;
   }
 
-  /** @returns undefined if it was changed, moved from another key, or sealed with another secret */
-  #open(value: unknown): Contents | FailureContents | undefined {
+  /** @returns undefined if the value was changed, moved from another key, or encrypted with another secret */
+  #decrypt(value: unknown): Contents | FailureContents | undefined {
     if (typeof value !== 'string' || !value.startsWith(`${FORMAT}.`)) return undefined;
-    const sealed = Buffer.from(value.slice(FORMAT.length + 1), 'base64url');
+    const encrypted = Buffer.from(value.slice(FORMAT.length + 1), 'base64url');
     try {
-      const decipher = createDecipheriv(CIPHER, this.#keys.values, sealed.subarray(0, NONCE_BYTES), {
+      const decipher = createDecipheriv(CIPHER, this.#keys.values, encrypted.subarray(0, NONCE_BYTES), {
         authTagLength: TAG_BYTES,
       });
-      decipher.setAAD(Buffer.from(this.key)).setAuthTag(sealed.subarray(-TAG_BYTES));
-      const text = decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES));
+      decipher.setAAD(Buffer.from(this.key)).setAuthTag(encrypted.subarray(-TAG_BYTES));
+      const text = decipher.update(encrypted.subarray(NONCE_BYTES, -TAG_BYTES));
       return parseJson(Buffer.concat([text, decipher.final()]).toString('utf8')) as
         Contents | FailureContents | undefined;
     } catch {

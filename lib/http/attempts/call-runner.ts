@@ -107,7 +107,7 @@ export class CallRunner {
     // Wait for at most half of the time that is left: the server's refusal tells the caller more than a time-out.
     const { search } = this.#rotation;
     if (search) await this.#waitForCertificate(search, call, call.leftMs / 2);
-    const credentials = this.#authenticator.use() ?? (await this.#waitForToken(call));
+    const credentials = this.#authenticator.getCached() ?? (await this.#waitForToken(call));
     if (credentials !== call.getCredentials()) call.setCredentials(credentials);
     const isAlone = this.#running === 0;
     this.#running += 1;
@@ -116,7 +116,8 @@ export class CallRunner {
       // On Windows, the agent cannot see unread input. Two turns let the event loop process FINs that have already arrived.
       if (!canSeeUnreadInput && !isRepeatable(call)) await nextTurn().then(nextTurn);
       // The process may have been suspended during this turn, until the token expired.
-      if (!this.#authenticator.areAlive(credentials) && call.leftMs > 0) return await this.#attempt(call);
+      if (!this.#authenticator.areStillValid(credentials) && call.leftMs > 0)
+        return await this.#attempt(call);
       return await outcomeOf(() => this.#exchange(call));
     } finally {
       this.#running -= 1;

@@ -13,7 +13,7 @@ export interface ClientContext {
 }
 
 /** The parts of the authenticator that calls use. */
-export type CallAuthenticator = Pick<Authenticator, 'use' | 'get' | 'replace' | 'areAlive'>;
+export type CallAuthenticator = Pick<Authenticator, 'getCached' | 'get' | 'replace' | 'areStillValid'>;
 
 /** The parts of a client that the text of an error depends on. */
 export type ErrorClient = Pick<ClientContext, 'options'> & {

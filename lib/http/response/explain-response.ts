@@ -156,7 +156,7 @@ const MEANINGS: readonly ResponseMeaning[] = [
   {
     matches: ({ status }) => status === 429 || status >= 500,
     what: ': the service is busy or out of order',
-    hint: "Nothing here to correct. If it stays so, tell the service's operator.",
+    hint: "There is nothing to correct in this application. If this goes on, tell the service's operator.",
   },
   {
     matches: ({ status }) => status === 400,

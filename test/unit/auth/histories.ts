@@ -265,7 +265,7 @@ async function replay(
     else if (next.kind === 'get') {
       for (let n = 0; n < next.callers; n += 1) watch(cache.get(next.scope, next), next.timeoutMs);
     } else {
-      const token = cache.use(next.scope);
+      const token = cache.getCached(next.scope);
       handedOut(token, false);
       if (token && next.kind === 'invalidate') cache.invalidate(token.accessToken);
       if (token && next.kind === 'force') {

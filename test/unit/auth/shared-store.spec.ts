@@ -612,7 +612,7 @@ describe('a renewal by a cache', () => {
     await all;
     waits.length = 0;
     await clock.advance(210_000);
-    for (const customer of customers) expect(cache.use(customer)).toBeDefined();
+    for (const customer of customers) expect(cache.getCached(customer)).toBeDefined();
     await clock.advance(10);
     void get('customer.new');
     await clock.advance(1_500);
@@ -905,7 +905,7 @@ describe('a store in trouble', () => {
     expect(isOver).toBe(false);
     await clock.advance(1);
     await settle();
-    expect([isOver, guarded.works, asked()]).toEqual([true, false, ['get a']]);
+    expect([isOver, guarded.isAvailable, asked()]).toEqual([true, false, ['get a']]);
     for (let times = 0; times < 2; times += 1) {
       await clock.advance(999);
       expect([await guarded.get('a'), await guarded.lock('a', 1)]).toEqual([undefined, 'none']);
@@ -919,7 +919,7 @@ describe('a store in trouble', () => {
     }
     store.reads = async () => 'value';
     await clock.advance(1_000);
-    expect([guarded.works, await guarded.get('a'), asked()]).toEqual([true, 'value', ['get a']]);
+    expect([guarded.isAvailable, await guarded.get('a'), asked()]).toEqual([true, 'value', ['get a']]);
     expect(clock.timers).toBe(0);
   });
 
@@ -936,7 +936,7 @@ describe('a store in trouble', () => {
     const answer = guarded.get('a');
     standStill(200);
     expect(await answer).toBe('value');
-    expect(guarded.works).toBe(true);
+    expect(guarded.isAvailable).toBe(true);
   });
 
   /** As that of node-redis, which has no code. */
@@ -960,7 +960,7 @@ describe('a store in trouble', () => {
     }
     expect(asked()).toHaveLength(11);
     expect(lines).toEqual([
-      `warn The token store does not work (${cause}): this process works with its own tokens until it answers.`,
+      `warn The token store has failed (${cause}). Until it works again, this process requests tokens of its own.`,
     ]);
     await clock.advance(5_000);
     await guarded.set('a', 'b', 1);
@@ -991,7 +991,7 @@ describe('a store in trouble', () => {
     store.lock = async () => undefined;
     expect(await guarded.lock('a', 100)).toBe('taken');
     Object.assign(store, { lock: undefined });
-    expect([await guarded.lock('a', 100), guarded.works]).toEqual(['none', true]);
+    expect([await guarded.lock('a', 100), guarded.isAvailable]).toEqual(['none', true]);
   });
 });
 
@@ -1024,7 +1024,7 @@ describe('the requests of a fleet', () => {
     );
     for (const cache of caches) cache.start();
     await clock.advance(ms);
-    for (const cache of caches) expect(cache.use('api')).toBeDefined();
+    for (const cache of caches) expect(cache.getCached('api')).toBeDefined();
     for (const cache of caches) cache.close();
     return requests;
   }

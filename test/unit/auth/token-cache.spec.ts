@@ -52,7 +52,7 @@ describe('one request per scope', () => {
     expect(source.requests).toHaveLength(1);
     source.last.grant(3600);
     expect(new Set(await Promise.all(callers)).size).toBe(1);
-    expect(cache.use(scope)?.accessToken).toBe('token-1');
+    expect(cache.getCached(scope)?.accessToken).toBe('token-1');
   });
 
   it('another scope is another request', async () => {
@@ -70,7 +70,7 @@ describe('one request per scope', () => {
     await settle();
     source.last.fail(refusal('token_refused', 400));
     expect(await outcomes(callers)).toEqual(['token_refused', 'token_refused']);
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
     await clock.advance(1_000);
     expect((await filled()).accessToken).toBe('token-2');
   });
@@ -234,7 +234,7 @@ describe('a request that callers wait for', () => {
     await waiting;
     await clock.advance(60_000);
     expect(source.requests).toHaveLength(1);
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
   });
 });
 
@@ -252,9 +252,9 @@ describe('the life of a token', () => {
     const { cache, clock, filled } = setUp({ refresh: 'on-expiry' });
     await filled(expiresIn, scope);
     await clock.advance(usableMs - 1);
-    expect(cache.use(scope)).toBeDefined();
+    expect(cache.getCached(scope)).toBeDefined();
     await clock.advance(1);
-    expect(cache.use(scope)).toBeUndefined();
+    expect(cache.getCached(scope)).toBeUndefined();
   });
 
   it.each(['api', 'customer.c1'])(
@@ -268,9 +268,10 @@ describe('the life of a token', () => {
         const { expiresAt } = await waiting;
         expect(expiresAt.getTime()).toBe(clock.now() + 1_000);
         await clock.advance(999);
-        for (let call = 0; call < 50; call += 1) expect(cache.use(scope)?.accessToken).toBe(`token-${round}`);
+        for (let call = 0; call < 50; call += 1)
+          expect(cache.getCached(scope)?.accessToken).toBe(`token-${round}`);
         await clock.advance(1);
-        expect(cache.use(scope)).toBeUndefined();
+        expect(cache.getCached(scope)).toBeUndefined();
         expect(source.requests).toHaveLength(round);
       }
     },
@@ -284,7 +285,7 @@ describe('the life of a token', () => {
     source.last.grant(60);
     expect((await slow).expiresAt.getTime()).toBe(sent + 60_000);
     await clock.advance(49_000);
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
 
     const request = async (scope: string) => {
       await clock.advance(5_000);
@@ -298,18 +299,18 @@ describe('the life of a token', () => {
     const { cache, clock, filled } = setUp({ refresh: 'on-expiry' });
     await filled();
     clock.jump(54_000);
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
     clock.jump(-24 * 3_600_000);
-    expect(cache.use('api')).toBeDefined();
+    expect(cache.getCached('api')).toBeDefined();
     await clock.advance(54_000);
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
   });
 
   it('is not ended by a wall clock that jumps before its request; a jump before its answer costs one more request', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     clock.jump(24 * 3_600_000);
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
     const waiting = cache.get('api');
     await settle();
     // The process cannot tell this from a machine that was suspended for a day.
@@ -330,9 +331,9 @@ describe('the life of a token', () => {
     source.last.grant(60);
     await waiting;
     await clock.advance(48_999);
-    expect(cache.use('api')).toBeDefined();
+    expect(cache.getCached('api')).toBeDefined();
     await clock.advance(1);
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
   });
 });
 
@@ -366,7 +367,7 @@ describe('a process that is suspended while callers wait for a token', () => {
     });
     await clock.advance(1_000);
     expect(source.requests).toHaveLength(3);
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
   });
 
   it('asks once more for a token that has too little time left, and keeps the next', async () => {
@@ -380,7 +381,7 @@ describe('a process that is suspended while callers wait for a token', () => {
     expect(source.requests).toHaveLength(2);
     source.last.grant(60);
     expect((await waiting).accessToken).toBe('token-2');
-    expect(cache.use('api')?.accessToken).toBe('token-2');
+    expect(cache.getCached('api')?.accessToken).toBe('token-2');
   });
 
   it('hands out a second token that is no better, or the first one if the second request fails, and keeps neither', async () => {
@@ -401,25 +402,25 @@ describe('a process that is suspended while callers wait for a token', () => {
     expect(second).toEqual(['second']);
     expect(await outcomeOf(() => source.last.fail(reset()))).toEqual(['first']);
     expect(source.requests).toHaveLength(4);
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
   });
 
   it('keeps the current token if the one of a renewal is expired, and renews again after 3 s', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled(3_600);
     await clock.advance(2_700_000);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     clock.jump(5_000);
     source.last.grant(5, 'expired');
     await settle();
-    expect(cache.use('api')?.accessToken).toBe('token-1');
+    expect(cache.getCached('api')?.accessToken).toBe('token-1');
     await clock.advance(2_999);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     expect(source.requests).toHaveLength(2);
     await clock.advance(1);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     expect(source.requests).toHaveLength(3);
     cache.close();
@@ -457,11 +458,11 @@ describe('renewal ahead', () => {
     source.last.grant(expiresIn, 'token', ageMs);
     await waiting;
     await clock.advance(dueMs - 1);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     expect(source.requests).toHaveLength(1);
     clock.jump(1);
-    expect(cache.use('api')?.accessToken).toBe('token');
+    expect(cache.getCached('api')?.accessToken).toBe('token');
     await settle();
     expect(source.requests).toHaveLength(2);
   });
@@ -470,7 +471,7 @@ describe('renewal ahead', () => {
     const { cache, source, clock, filled } = setUp({ refresh: 'on-expiry' });
     await filled();
     await clock.advance(53_999);
-    expect(cache.use('api')).toBeDefined();
+    expect(cache.getCached('api')).toBeDefined();
     await settle();
     expect(source.requests).toHaveLength(1);
   });
@@ -479,12 +480,12 @@ describe('renewal ahead', () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     await clock.advance(40_500);
-    for (let call = 0; call < 100; call += 1) expect(cache.use('api')?.accessToken).toBe('token-1');
+    for (let call = 0; call < 100; call += 1) expect(cache.getCached('api')?.accessToken).toBe('token-1');
     await settle();
     expect(source.requests).toHaveLength(2);
     source.last.grant(60);
     await settle();
-    expect(cache.use('api')?.accessToken).toBe('token-2');
+    expect(cache.getCached('api')?.accessToken).toBe('token-2');
   });
 
   it('tries again after 3 s, doubling to 30 s, and the old token serves until it expires', async () => {
@@ -494,7 +495,7 @@ describe('renewal ahead', () => {
     const begun = clock.monotonic();
     const at: number[] = [];
     for (let second = 0; second < 100; second += 1) {
-      expect(cache.use('api')?.accessToken).toBe('token-1');
+      expect(cache.getCached('api')?.accessToken).toBe('token-1');
       await settle();
       if (source.requests.length > at.length + 1) {
         at.push(clock.monotonic() - begun);
@@ -505,14 +506,14 @@ describe('renewal ahead', () => {
     }
     expect(at).toEqual([0, 3_000, 9_000, 21_000, 45_000, 75_000]);
     await clock.advance(0.25 * 3_570_000);
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
   });
 
   it('a caller that finds the token expired joins it: up to 3 attempts, and all the time of a request', async () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     await clock.advance(45_000);
-    cache.use('api');
+    cache.getCached('api');
     await clock.advance(9_500);
     const waiting = cache.get('api');
     expect(source.requests).toHaveLength(2);
@@ -536,12 +537,12 @@ describe('renewal ahead', () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     await clock.advance(40_500);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     source.last.grant(1, 'token-1');
     await settle();
     await clock.advance(400);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     expect(source.requests).toHaveLength(2);
   });
@@ -560,7 +561,7 @@ describe('renewal ahead', () => {
     const lifetimes = 20;
     for (let call = 0; call < lifetimes * 100; call++) {
       await clock.advance(lifetime * 10);
-      expect(cache.use('api')).toBeDefined();
+      expect(cache.getCached('api')).toBeDefined();
     }
     // Less the first one, which no lifetime has to pay for.
     expect((requests - 1) / lifetimes).toBeLessThanOrEqual(most);
@@ -586,14 +587,14 @@ describe('renewal ahead', () => {
     await filled();
     await clock.advance(43_000);
     for (const reason of [error, new Error('not ours, so it may hold anything')]) {
-      cache.use('api');
+      cache.getCached('api');
       await settle();
       source.last.fail(reason);
       await settle();
       await clock.advance(3_000);
     }
     expect(source.requests).toHaveLength(4);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     cache.close();
     await settle();
@@ -607,7 +608,7 @@ describe('renewal ahead', () => {
     await filled();
     expect(source.last.context.isAwaited()).toBe(false);
     await clock.advance(45_000);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     const { isAwaited } = source.last.context;
     expect([source.requests.length, isAwaited()]).toEqual([2, false]);
@@ -692,7 +693,7 @@ describe('scheduled', () => {
     source.last.grant(0);
     await clock.advance(2_250_000);
     expect(scopes()).toEqual(['customer.c1', 'api']);
-    expect(cache.use('customer.c1')).toBeDefined();
+    expect(cache.getCached('customer.c1')).toBeDefined();
     await settle();
     expect(scopes()).toEqual(['customer.c1', 'api', 'customer.c1']);
     cache.close();
@@ -713,15 +714,15 @@ describe('scheduled', () => {
     const { cache, source, clock } = setUp({ refresh: 'scheduled' });
     cache.start();
     await settle();
-    cache.outdateAll();
+    cache.dropAllForNewCertificate();
     source.last.grant(60);
     await settle();
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
     await clock.advance(5_000);
     expect(source.requests).toHaveLength(2);
     source.last.grant(60);
     await settle();
-    expect(cache.use('api')?.accessToken).toBe('token-2');
+    expect(cache.getCached('api')?.accessToken).toBe('token-2');
     cache.close();
   });
 });
@@ -813,16 +814,16 @@ describe('429 and Retry-After', () => {
     const { cache, source, clock, filled } = setUp();
     await filled();
     await clock.advance(40_500);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     source.last.fail(refusal('token_unavailable', 503, 10));
     for (let second = 0; second < 9; second += 1) {
       await clock.advance(1_000);
-      expect(cache.use('api')?.accessToken).toBe('token-1');
+      expect(cache.getCached('api')?.accessToken).toBe('token-1');
     }
     expect(source.requests).toHaveLength(2);
     await clock.advance(1_000);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     expect(source.requests).toHaveLength(3);
   });
@@ -897,10 +898,10 @@ describe('an endpoint that fails', () => {
         isDown = false;
         const lastCall = call;
         await callFor(6_000);
-        expect(cache.use(scopeOf(call - 1))).toBeDefined();
+        expect(cache.getCached(scopeOf(call - 1))).toBeDefined();
         expect(waited.length).toBeGreaterThan(lastCall);
         isDown = true;
-        cache.outdateAll();
+        cache.dropAllForNewCertificate();
       }
       expect(Math.max(...waited)).toBeLessThan(3_000);
     },
@@ -1082,7 +1083,7 @@ describe('an endpoint that refuses', () => {
 
   it.each<[string, (cache: TokenCache, filled: (s: number, scope: string) => Promise<unknown>) => unknown]>([
     ['the entry of its scope leaves the cache', (_, filled) => filled(60, 'customer.other')],
-    ['another client certificate is in use', (cache) => cache.outdateAll()],
+    ['another client certificate is in use', (cache) => cache.dropAllForNewCertificate()],
   ])('is forgotten when %s', async (_name, forget) => {
     const { cache, filled, refuse } = setUpRefusing({ maxEntries: 1 });
     await refuse('customer.c1');
@@ -1094,7 +1095,7 @@ describe('an endpoint that refuses', () => {
     const { cache, source, clock, filled } = setUpRefusing();
     await filled(60);
     await clock.advance(45_000);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     source.last.fail(no());
     await settle();
@@ -1108,7 +1109,7 @@ describe('forced refresh', () => {
     const { cache, source, filled } = setUp();
     await filled();
     const forced = Array.from({ length: 50 }, () => cache.replace('api', 'token-1'));
-    expect(cache.use('api')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
     expect(source.droppedTokens).toEqual(['token-1']);
     await settle();
     expect(source.requests).toHaveLength(2);
@@ -1124,14 +1125,14 @@ describe('forced refresh', () => {
     await filled(36_000);
     const force = async (): Promise<string | undefined> => {
       const count = source.requests.length;
-      const forced = cache.replace('api', cache.use('api')?.accessToken ?? '');
+      const forced = cache.replace('api', cache.getCached('api')?.accessToken ?? '');
       await settle();
       if (source.requests.length > count) source.last.grant(36_000);
       return (await forced)?.accessToken;
     };
     expect([await force(), await force(), await force()]).toEqual(['token-2', 'token-3', 'token-4']);
     for (let call = 0; call < 10; call += 1) expect(await force()).toBeUndefined();
-    expect(cache.use('api')?.accessToken).toBe('token-4');
+    expect(cache.getCached('api')?.accessToken).toBe('token-4');
     await clock.advance(29_999);
     expect(await force()).toBeUndefined();
     await clock.advance(1);
@@ -1147,10 +1148,10 @@ describe('forced refresh', () => {
     await filled();
     for (let round = 1; round <= 5; round += 1) {
       await clock.advance(40_500);
-      cache.use('api');
+      cache.getCached('api');
       const forced = cache.replace('api', `token-${round}`);
       // Nobody is given the refused one meanwhile.
-      expect(cache.use('api')).toBeUndefined();
+      expect(cache.getCached('api')).toBeUndefined();
       await settle();
       expect(source.requests).toHaveLength(round + 1);
       source.last.grant(60);
@@ -1194,7 +1195,7 @@ describe('what a store offers', () => {
     source.last.grant(60);
     await waiting;
     await clock.advance(50_000);
-    cache.use('api');
+    cache.getCached('api');
     await settle();
     expect(source.requests).toHaveLength(2);
     expect(source.last.context.accepts({ ...due, ageMs: 49_000 })).toBe(false);
@@ -1212,9 +1213,9 @@ describe('what is dropped', () => {
     ] as const) {
       await filled(3600, scope);
       cache.invalidate('another');
-      expect(cache.use(scope)).toBeDefined();
+      expect(cache.getCached(scope)).toBeDefined();
       cache.invalidate(token);
-      expect(cache.use(scope)).toBeUndefined();
+      expect(cache.getCached(scope)).toBeUndefined();
     }
     expect(source.droppedTokens).toEqual(['token-1', 'token-2']);
   });
@@ -1224,19 +1225,21 @@ describe('what is dropped', () => {
     await filled();
     const customer = cache.get('customer.c1');
     await settle();
-    cache.outdateAll();
+    cache.dropAllForNewCertificate();
     source.last.grant(3600);
     expect((await customer).accessToken).toBe('token-2');
-    expect(cache.use('api')).toBeUndefined();
-    expect(cache.use('customer.c1')).toBeUndefined();
+    expect(cache.getCached('api')).toBeUndefined();
+    expect(cache.getCached('customer.c1')).toBeUndefined();
   });
 
   it('is the least recently used customer, if there are too many; the api token stays', async () => {
     const { cache, filled } = setUp({ maxEntries: 2 });
     for (const scope of ['api', 'customer.c1', 'customer.c2']) await filled(3600, scope);
-    cache.use('customer.c1');
+    cache.getCached('customer.c1');
     await filled(3600, 'customer.c3');
-    const left = ['api', 'customer.c1', 'customer.c2', 'customer.c3'].filter((scope) => cache.use(scope));
+    const left = ['api', 'customer.c1', 'customer.c2', 'customer.c3'].filter((scope) =>
+      cache.getCached(scope),
+    );
     expect(left).toEqual(['api', 'customer.c1', 'customer.c3']);
   });
 });
@@ -1309,7 +1312,7 @@ describe("the lane of customers' requests", () => {
     await clock.advance(45_000);
     source.requests.length = 0;
     const api = cache.get('api');
-    for (const scope of all) expect(cache.use(scope)).toBeDefined();
+    for (const scope of all) expect(cache.getCached(scope)).toBeDefined();
     const newcomer = cache.get('customer.new');
     await settle();
     expect(scopes()).toEqual(['api', 'customer.0', 'customer.1']);
@@ -1328,11 +1331,11 @@ describe("the lane of customers' requests", () => {
     await clock.advance(45_000);
     const other = cache.get('customer.other');
     await settle();
-    cache.use('customer.old');
+    cache.getCached('customer.old');
     source.last.grant(3600);
     await other;
     expect(scopes()).toEqual(['customer.old', 'customer.other']);
-    expect(cache.use('customer.old')?.accessToken).toBe('token-1');
+    expect(cache.getCached('customer.old')?.accessToken).toBe('token-1');
     await settle();
     expect(scopes()).toEqual(['customer.old', 'customer.other', 'customer.old']);
     cache.close();
@@ -1398,7 +1401,7 @@ describe('the async context', () => {
     const { cache, clock, filled, seen } = setUpContexts();
     await storage.run('first', () => filled());
     await clock.advance(45_000);
-    storage.run('a call', () => cache.use('api'));
+    storage.run('a call', () => cache.getCached('api'));
     await settle();
     expect(seen).toEqual(['first', 'start']);
   });
@@ -1444,11 +1447,11 @@ describe('close', () => {
       await settle();
       source.last.grant(60);
       for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
-      const isThere = cache.use('api') !== undefined;
+      const isThere = cache.getCached('api') !== undefined;
       cache.close();
       await settle();
       expect(await waiting).toEqual([isThere ? 'token-1' : 'connection_closed']);
-      expect([cache.use('api') !== undefined, clock.timers]).toEqual([isThere, 0]);
+      expect([cache.getCached('api') !== undefined, clock.timers]).toEqual([isThere, 0]);
     }
   });
 
@@ -1471,7 +1474,7 @@ describe('close', () => {
     await filled();
     cache.close();
     await clock.advance(50_000);
-    expect(cache.use('api')?.accessToken).toBe('token-1');
+    expect(cache.getCached('api')?.accessToken).toBe('token-1');
     await settle();
     expect(source.requests).toHaveLength(1);
   });

@@ -271,7 +271,9 @@ describe('a customer whom the endpoint does not know', () => {
         options: ['environment'],
       });
       expect(refused.message).toMatch(/refuses a token of this customer \(HTTP \d+, \w+, .*\{\}/);
-      expect(refused.hint).toMatch(/does not know this customer in this environment: .*check environment\.$/);
+      expect(refused.hint).toMatch(
+        /does not know this customer in this environment\. .*check environment\.$/,
+      );
       const printed = inspect(refused, { showHidden: true }) + JSON.stringify(refused) + refused.stack;
       expect(printed).not.toMatch(/bank\.example/i);
     }
@@ -296,9 +298,9 @@ describe('a customer whom the endpoint does not know', () => {
 describe('an answer without a token', () => {
   const PAGE = { headers: { 'content-type': 'text/html' }, body: '<h1>oops</h1>' };
   const SWAPPED =
-    /Check urls\.authUrl and urls\.baseUrl: are they swapped\?.* without .*firewall.*oauth\.mtls.*oauth\.clientSecret/;
+    /Check urls\.authUrl and urls\.baseUrl: they may be swapped\..* without .*firewall.*oauth\.mtls.*oauth\.clientSecret/;
   const ADDRESS =
-    /refuses a token .*Check urls\.authUrl, which is without \/oauth2\/token, and that OAuth is/;
+    /refuses a token .*Check urls\.authUrl, which is written without \/oauth2\/token, and that OAuth is/;
   const error = (code: string) => ({ body: { error: code } });
   const retryAfter = (value: string) => ({ headers: { 'retry-after': value } });
   /** So many seconds after the time of this machine. */
@@ -315,11 +317,11 @@ describe('an answer without a token', () => {
     [499, {}, { code: 'token_refused' }, ADDRESS],
     [403, error('invalid_scope'), { code: 'token_refused' }, ADDRESS],
     // Of a gateway, or what stands at a wrong address.
-    [401, {}, { code: 'token_unavailable' }, /not the token endpoint.*\(HTTP 401\)/],
-    [403, error('Forbidden'), { code: 'token_unavailable' }, /before it \(HTTP 403, Forbidden\)/],
+    [401, {}, { code: 'token_unavailable' }, /not come from the token endpoint.*\(HTTP 401\)/],
+    [403, error('Forbidden'), { code: 'token_unavailable' }, /in front of it .*\(HTTP 403, Forbidden\)/],
     [403, PAGE, { code: 'token_unavailable' }, SWAPPED],
     [404, PAGE, { code: 'token_unavailable' }, /\(HTML, HTTP 404\)/],
-    [500, { body: {} }, { code: 'token_unavailable' }, /out of order.* Nothing here to correct/],
+    [500, { body: {} }, { code: 'token_unavailable' }, /out of order.* nothing to correct/],
     // The address is one of loopback: what answers is a sidecar.
     [500, {}, { code: 'token_unavailable' }, /sidecar on this machine .* client certificate of the sidecar/],
     [502, PAGE, { code: 'token_unavailable' }, /sidecar on this machine .* \(HTML, HTTP 502\)/],
@@ -330,10 +332,15 @@ describe('an answer without a token', () => {
     [425, {}, { code: 'token_unavailable' }, /out of order/],
     [400, error('temporarily_unavailable'), { code: 'token_unavailable' }, /out of order/],
     [400, error('server_error'), { code: 'token_unavailable' }, /out of order/],
-    [429, {}, { code: 'token_rate_limited', retryAfter: undefined }, /asked too often.*Try again later/],
+    [
+      429,
+      {},
+      { code: 'token_rate_limited', retryAfter: undefined },
+      /got too many requests.*Try again later/,
+    ],
     [429, retryAfter('7'), { code: 'token_rate_limited', retryAfter: 7 }, /Try again in 7 s/],
-    [429, retryAfter('86400'), { retryAfter: 3600 }, /too often/],
-    [429, { headers: clockAhead }, { code: 'token_rate_limited', retryAfter: 30 }, /too often/],
+    [429, retryAfter('86400'), { retryAfter: 3600 }, /too many requests/],
+    [429, { headers: clockAhead }, { code: 'token_rate_limited', retryAfter: 30 }, /too many requests/],
   ])('%d %j', async (status, answer, expected, words) => {
     const { request } = await setUp({ answer: () => ({ status, ...answer }) });
     const refused = await failure(request());
@@ -521,7 +528,7 @@ describe('a refused secret', () => {
       const error = await failure(request());
       expect(error).toMatchObject({ code: 'token_refused', ...body, status });
       expect(said(error)).toMatch(
-        /refuses the credentials .*oauth\.clientId.*oauth\.clientSecret.*developer portal.*secret.* makes the one before invalid.*value with # needs quotes, and with expandVariables .* a \$ needs a backslash before it; docker run --env-file keeps/,
+        /refuses the credentials .*oauth\.clientId.*oauth\.clientSecret.*developer portal.*secret.* the previous one is invalid.*value with # needs quotes, and with expandVariables .* a \$ needs a backslash before it; docker run --env-file keeps/,
       );
       expect(error.options).toEqual(['oauth.clientSecret', 'oauth.clientId']);
       for (let call = 0; call < 50; call += 1) {
@@ -843,7 +850,7 @@ describe('a secret that is read again after a refusal', () => {
     await settle();
     readings[1].answer('old');
     await second;
-    const renewed = secret.readAfter(refused);
+    const renewed = secret.readAfterRefusal(refused);
     await settle();
     readings[2].answer('new');
     expect((await renewed).reveal()).toBe('new');
@@ -854,7 +861,7 @@ describe('a secret that is read again after a refusal', () => {
     const refused = await refusedAfter(1_500);
     const underWay = secret.read();
     await settle();
-    const both = [secret.readAfter(refused), secret.readAfter(refused)];
+    const both = [secret.readAfterRefusal(refused), secret.readAfterRefusal(refused)];
     readings[1].answer('old');
     await underWay;
     await settle();
@@ -868,11 +875,11 @@ describe('a secret that is read again after a refusal', () => {
     const { readings, secret, refusedAfter } = setUp();
     const refused = await refusedAfter(1_500);
     void secret.read();
-    const renewed = secret.readAfter(refused);
+    const renewed = secret.readAfterRefusal(refused);
     await settle();
     readings[1].answer('new');
     expect((await renewed).reveal()).toBe('new');
-    expect((await secret.readAfter(refused)).reveal()).toBe('new');
+    expect((await secret.readAfterRefusal(refused)).reveal()).toBe('new');
     expect(readings).toHaveLength(2);
   });
 
@@ -880,7 +887,7 @@ describe('a secret that is read again after a refusal', () => {
     const { readings, secret, refusedAfter } = setUp();
     const refused = await refusedAfter(1_500);
     const underWay = secret.read();
-    const renewed = secret.readAfter(refused).catch(() => 'failed');
+    const renewed = secret.readAfterRefusal(refused).catch(() => 'failed');
     await settle();
     readings[1].fail();
     expect([await underWay, await renewed]).toEqual([refused, 'failed']);
@@ -906,19 +913,19 @@ describe('a secret that is read again after a refusal', () => {
     const { clock, readings, secret, refusedAfter } = setUp();
     const refused = await refusedAfter(100);
     const refusedAt = clock.monotonic();
-    const both = [secret.readAfter(refused), secret.readAfter(refused, refusedAt)];
+    const both = [secret.readAfterRefusal(refused), secret.readAfterRefusal(refused, refusedAt)];
     await settle();
     expect(readings).toHaveLength(2);
     readings[1].answer('old');
     for (const renewed of both) expect((await renewed).reveal()).toBe('old');
     await clock.advance(2_000);
-    for (let caller = 0; caller < 100; caller += 1) await secret.readAfter(refused, refusedAt);
+    for (let caller = 0; caller < 100; caller += 1) await secret.readAfterRefusal(refused, refusedAt);
     expect(readings).toHaveLength(2);
-    const again = secret.readAfter(refused, clock.monotonic()).catch(() => 'failed');
+    const again = secret.readAfterRefusal(refused, clock.monotonic()).catch(() => 'failed');
     await settle();
     readings[2].fail();
     expect(await again).toBe('failed');
-    expect((await secret.readAfter(refused, clock.monotonic())).reveal()).toBe('old');
+    expect((await secret.readAfterRefusal(refused, clock.monotonic())).reveal()).toBe('old');
     expect(readings).toHaveLength(3);
   });
 
@@ -928,7 +935,10 @@ describe('a secret that is read again after a refusal', () => {
     void secret.read();
     await clock.advance(100);
     const refusedAt = clock.monotonic();
-    const all = [secret.readAfter(refused), ...[1, 2].map(() => secret.readAfter(refused, refusedAt))];
+    const all = [
+      secret.readAfterRefusal(refused),
+      ...[1, 2].map(() => secret.readAfterRefusal(refused, refusedAt)),
+    ];
     await settle();
     readings[1].answer('old');
     await settle();
@@ -1200,7 +1210,7 @@ describe('a proxy before the endpoint that answers with a page', () => {
     const { request } = await setUp({ answer: () => page });
     const error = await failure(request());
     expect(error).toMatchObject({ code: 'token_unavailable' });
-    expect(said(error)).toMatch(/swapped\?.*oauth\.mtls.*oauth\.clientSecret/);
+    expect(said(error)).toMatch(/swapped\..*oauth\.mtls.*oauth\.clientSecret/);
     expect(error.message).not.toContain('Forbidden');
   });
 });

@@ -188,9 +188,9 @@ describe('an answer that is no success', () => {
     [404, '{}', '/api/banks/v1', /no such path/, /path in urls\.baseUrl.*http\.trailingSlash/],
     [404, '{}', '/customers/v1/', /no such path/, /path in urls\.baseUrl/],
     [404, '<html>', '/a', /a page \(HTML\), not JSON/, /Check urls\.baseUrl/],
-    [429, '{}', '/a', /is busy/, /Nothing here to correct/],
-    [500, '{}', '/a', /out of order/, /Nothing here to correct/],
-    [501, '{}', '/a', /out of order/, /Nothing here to correct/],
+    [429, '{}', '/a', /is busy/, /nothing to correct/],
+    [500, '{}', '/a', /out of order/, /nothing to correct/],
+    [501, '{}', '/a', /out of order/, /nothing to correct/],
     [
       501,
       NO_MATCH,

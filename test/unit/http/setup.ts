@@ -107,12 +107,12 @@ export async function setUp(setup: Setup = {}) {
   const both = { Authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
   let credentials: Readonly<Record<string, string>> = setup.credentials ?? both;
   const authenticator: CallAuthenticator = {
-    use: () => (setup.cold ? undefined : (setup.credentialsNow?.() ?? credentials)),
+    getCached: () => (setup.cold ? undefined : (setup.credentialsNow?.() ?? credentials)),
     get: async (wait) => {
       await setup.cold?.(wait ?? {});
       return credentials;
     },
-    areAlive: () => true,
+    areStillValid: () => true,
     replace: async (refused) => {
       renewals.push({ ...refused });
       if (setup.renewed instanceof Error) throw setup.renewed;
