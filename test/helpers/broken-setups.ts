@@ -383,7 +383,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
     cause: 'token.api',
     words: /does not come from the token endpoint, but .* \(HTTP 401\)/,
     wordsAtStart:
-      /is not the token endpoint.*urls\.authUrl \(SERVICE_AUTH_URL\) and urls\.oauthBaseUrl .*swapped.*if it is not that, check oauth\.clientId/i,
+      /does not come from the token endpoint.*urls\.authUrl \(SERVICE_AUTH_URL\) and urls\.oauthBaseUrl .*swapped.*if that is not the cause, check oauth\.clientId/i,
     mode: OAUTH,
     break: ({ SERVICE_AUTH_URL, SERVICE_OAUTH_BASE_URL }) => ({
       SERVICE_AUTH_URL: SERVICE_OAUTH_BASE_URL,
