@@ -8,38 +8,44 @@ import { formatDate } from '../time/clock.js';
 import { describeCertificate } from './certificate-summary.js';
 import { isUnsupportedInTls13 } from './material/key-type.js';
 
-/** Of the last certificate that we send. A server that knows its own root alone misses what is between. */
+/**
+ * A hint for a server that refused the chain that we send. A server that trusts only a root certificate needs all intermediate
+ * certificates from the client.
+ */
 export function missingIssuerHint(lastIssuer: string): string {
   return `If that is right, the server may lack the certificate of "${lastIssuer}": put it after ours in tls.certificate.`;
 }
 
 /**
- * Why a server says that it got no certificate though one is configured. OpenSSL leaves a certificate out, without an error,
- * if the server's list of signature algorithms has none for its key.
+ * Why a server got no certificate although one is configured. OpenSSL omits the certificate, without an error, if the server's list
+ * of signature algorithms has none for the type of its key.
  */
 export function notSentReason(keyType?: string): string {
   return `was not sent, or did not arrive: the server accepts no key of this type${keyType ? ` (${keyType})` : ''}, or a proxy in front of it ended TLS`;
 }
 
-/** What to do then. Options are in braces. */
+/** What to do about a certificate that was not sent. Options are in braces. */
 export function notSentHint(keyType?: string): string {
   return isUnsupportedInTls13(keyType)
     ? `TLS 1.3 has no signature for such a key. Generate an RSA key or one on P-256 with its certificate in the developer portal, and put them into {tls.certificate} and {tls.privateKey}.`
     : `Ask the service's operator which types of keys the server accepts, and generate {tls.certificate} with such a key. If it has one, find out what ends TLS between this machine and the server.`;
 }
 
-/** What an error says of the certificate that was refused. */
+/** Facts about a refused certificate, from which the error tells the likely cause. */
 export interface RefusedIdentity {
-  /** Of the last certificate that we send; undefined if it signed itself. */
+  /** The issuer of the last certificate that we send; undefined if that certificate is self-signed. */
   lastIssuer?: string;
   keyType?: string;
-  /** The refusal came after our side of the handshake had ended. That is so over TLS 1.3 alone. */
+  /** Whether the refusal came after our side of the handshake had ended, which happens only over TLS 1.3. */
   isTls13?: boolean;
-  /** The server said that it got none. */
+  /** Whether the server said that it got no certificate. */
   isReportedMissing?: boolean;
 }
 
-/** The error for a client certificate that a server refused or missed. `reason` is the code of the TLS alert or of OpenSSL. */
+/**
+ * The error for a client certificate that a server refused, or required and did not get.
+ * @param reason the code of the TLS alert or of OpenSSL, or `HTTP` and a status
+ */
 export function certificateRefusedError(
   certificate: CertificateSummary | undefined,
   reason: string | undefined,
@@ -72,7 +78,7 @@ function explainRefused(
   const hasExpired = validTo.getTime() <= Date.now();
   return {
     message: `The server refused the client certificate: ${describeCertificate(certificate)}, issued by "${issuer}", valid from ${formatDate(validFrom)} to ${formatDate(validTo)}${because}.${hasExpired ? ' It has expired.' : ''}`,
-    hint: `${hasExpired ? 'Generate another one in the developer portal. ' : ''}In the developer portal, compare the certificate that is listed for this application and this environment with ${describeOption('tls.certificate')}: the sandbox and production have certificates of their own, and a revoked one does not come back. Check that the address is of the same environment, and this machine's clock.${lastIssuer === undefined ? '' : ` ${missingIssuerHint(lastIssuer)}`}`,
+    hint: `${hasExpired ? 'Generate a new one in the developer portal. ' : ''}In the developer portal, compare the certificate that is listed for this application and this environment with ${describeOption('tls.certificate')}: the sandbox and production have separate certificates, and a revoked certificate stays revoked. Also check that the address belongs to the same environment, and check this machine's clock.${lastIssuer === undefined ? '' : ` ${missingIssuerHint(lastIssuer)}`}`,
     options: ['tls.certificate'],
   };
 }

@@ -2,22 +2,22 @@ import { type X509Certificate } from 'node:crypto';
 import { DAY_MS } from '../time/clock.js';
 import { type CertificateSummary } from '../errors/index.js';
 
-/** The log and the doctor warn of a certificate in its last 30 days, and in the last third of a life under 90 days. */
+/** The log and the doctor warn of a certificate in its last 30 days, or in the last third of its lifetime if that is under 90 days. */
 const WARNING_MS = 30 * DAY_MS;
 const MAX_NAME = 160;
 
-/** Whole days left; negative once it has expired. */
+/** Whole days until a certificate expires; negative if it has expired. */
 export function daysLeft({ validTo }: Pick<CertificateSummary, 'validTo'>, now: number): number {
   return Math.floor((validTo.getTime() - now) / DAY_MS);
 }
 
-/** Whether a certificate should be renewed by now, or has expired. */
+/** Whether a certificate expires soon, or has expired. */
 export function isDueForRenewal({ validFrom, validTo }: CertificateSummary, now: number): boolean {
   const [from, to] = [validFrom.getTime(), validTo.getTime()];
   return to - now < Math.min(WARNING_MS, (to - from) / 3);
 }
 
-/** The public facts of a certificate; plain data. */
+/** The public facts of a certificate, as plain data. */
 export function summarize(certificate: X509Certificate): CertificateSummary {
   return {
     subject: joinLines(certificate.subject) || alternativeName(certificate),
@@ -33,12 +33,12 @@ export function describeCertificate({ subject, fingerprint256 }: CertificateSumm
   return `"${subject}" (SHA-256 ${fingerprint256})`;
 }
 
-/** Certificates of SPIFFE and of some public authorities have no subject. */
+/** A name for a certificate without a subject, as SPIFFE and some public authorities issue them. */
 function alternativeName({ subjectAltName, serialNumber }: X509Certificate): string {
   return subjectAltName?.slice(0, MAX_NAME) ?? `serial number ${serialNumber}`;
 }
 
-// Node puts one attribute in each line. An empty name is undefined in some versions.
+// Node puts each attribute of a name in a line of its own. In some versions, an empty name is undefined.
 function joinLines(name: string | undefined): string {
   return (name ?? '').split('\n').join(', ');
 }

@@ -14,53 +14,56 @@ import { contextMaker, type ContextMaker } from './material/secure-contexts.js';
 import { watchExpiry } from './reload/expiry-watch.js';
 import { IdentityWatch } from './reload/identity-watch.js';
 
-/** `maxSockets` is for each of the agents. */
+/** The settings of a client identity. `maxSockets` limits each agent separately. */
 export interface ClientIdentitySettings extends Pick<
   IdentityAgentSettings,
   'maxSockets' | 'proxyFor' | 'connectTimeoutMs' | 'idleTimeoutMs'
 > {
   tls: TlsSettings;
-  /** `oauth.mtls`: the token endpoint gets the client certificate too (RFC 8705). */
+  /** `oauth.mtls`: offer the client certificate to the token endpoint too (https://www.rfc-editor.org/rfc/rfc8705). */
   offerToTokenEndpoint: boolean;
   clock: Clock;
   log: Log;
 }
 
-/** The state of the certificates in `tls.certificate`: a server may refuse ours because of one that we send after it. */
+/**
+ * The state of the certificates in `tls.certificate`. The chain certificates after the application certificate count too, because
+ * a server may refuse a connection when one of them has expired.
+ */
 export interface IdentityStatus {
-  /** False once one of them has expired. */
+  /** False if one of the certificates has expired. */
   healthy: boolean;
-  /** The one that ends first. */
+  /** The certificate that expires first. */
   certificate?: CertificateSummary;
-  /** Whole days until it ends; negative after that. */
+  /** Whole days until that certificate expires; negative if it has expired. */
   daysLeft?: number;
-  /** Why the newest files (or the function's newest answer) are not in use; absent once good ones are. */
+  /** Why the newest files, or the newest result of the function, are not in use. Absent while the newest are in use. */
   lastReloadFault?: { at: Date; faults: ConfigurationFault[] };
 }
 
 const FILES_PERIOD_MS = 2_000;
 const FUNCTION_PERIOD_MS = 60_000;
-/** While calls are refused, files are read again at most once in this time, and a function is called at most so often. */
+/** While the server refuses the certificate, the files are read at most once per this time, and a function is called at most so often. */
 const MIN_FILES_PERIOD_MS = 1_000;
 const MIN_FUNCTION_PERIOD_MS = 10_000;
-/** How long calls wait for new files, from the first refusal on. */
+/** How long calls wait for new files after the first refusal. */
 const WAIT_MS = 2_000;
-/** If only some servers refuse a certificate, calls wait at most once in this time. */
+/** If only some servers behind an address refuse the certificate, calls wait at most once per this time. */
 const WAIT_PERIOD_MS = 60_000;
 
 type CallAddress = Pick<URL, 'protocol' | 'hostname' | 'port'>;
 
-/** The public part, which doubles can stand in for. */
+/** The public part of a client identity, which test doubles implement. */
 export type Identity = Pick<ClientIdentity, keyof ClientIdentity>;
 
 /**
- * The client identity of one module, and its agents: for https two that stay the same objects while their certificate
- * changes, and two for plain http, which is allowed on loopback only.
+ * The client certificate of one client, and the agents that use it. The two HTTPS agents stay the same objects when the certificate
+ * changes. The two agents for plain HTTP are for loopback addresses, the only ones where plain HTTP is allowed.
  */
 export class ClientIdentity {
-  /** For the API: with the client certificate, if there is one. Servers are verified against `tls.chain` alone, if set. */
+  /** For the API. Offers the client certificate, if there is one. Verifies servers against `tls.chain` only, if it is set. */
   readonly httpsAgent: IdentityAgent;
-  /** For the token endpoint: servers are verified against the public roots and `tls.chain`. */
+  /** For the token endpoint. Verifies servers against Node's public roots and `tls.chain`. */
   readonly tokenAgent: IdentityAgent;
   readonly #plainAgent: KeepAliveAgent;
   readonly #plainTokenAgent: KeepAliveAgent;
@@ -68,24 +71,24 @@ export class ClientIdentity {
   readonly #settings: ClientIdentitySettings;
   readonly #contextsFor: ContextMaker;
   readonly #watch: IdentityWatch;
-  /** Whether the inputs are read again by themselves. */
+  /** Whether the inputs may change: `tls.reload` is true, and they are files or a function. */
   readonly #isReloadable: boolean;
   readonly #listeners = new Set<() => void>();
-  /** Where calls go that wait for a token. */
+  /** The addresses of the calls that wait for a token. */
   readonly #awaitingToken = new Set<CallAddress>();
   #current: LoadedIdentity;
-  /** What was read last, and cannot be used. */
+  /** The newest inputs, if they have faults and so are not in use. */
   #rejected?: Required<IdentityStatus>['lastReloadFault'] & { digest: string };
   #isClosed = false;
   #stopExpiry?: () => void;
-  /** The last reading after a refusal. Times are monotonic milliseconds. */
+  /** The last reload after a refusal. `at` is in milliseconds on the monotonic clock, here and below. */
   #lastReload = { at: -Infinity, done: Promise.resolve(false) };
-  /** The first refusal that calls wait after. */
-  #firstRefusal = { of: '', at: -Infinity };
+  /** The refusal from which the wait of 2 s is counted, and the fingerprint of the certificate that was refused. */
+  #firstRefusal = { fingerprint: '', at: -Infinity };
 
   /**
-   * Reads and checks everything. With faults there is no identity: the caller throws a ServiceCertificateError with all of
-   * them, and with `certificate` if one could be read.
+   * Reads and checks all inputs. If they have faults, there is no identity, and the caller throws a ServiceCertificateError with
+   * all faults. `certificate` is present if a certificate could be read, even with faults.
    */
   static async open(
     settings: ClientIdentitySettings,
@@ -102,11 +105,12 @@ export class ClientIdentity {
     this.#settings = settings;
     this.#contextsFor = contextsFor;
     this.#current = loaded;
-    // One more: requests for customer tokens may use `maxSockets`, and the one for the api token must not wait for them.
+    // One connection more: requests for customer tokens may use `maxSockets` connections, and the request for the api token must
+    // not wait for them.
     const forTokens = { ...settings, maxSockets: maxSockets + 1 };
     this.httpsAgent = new IdentityAgent(() => loaded.apiContext, settings);
     this.tokenAgent = new IdentityAgent(loaded.tokenContext, forTokens);
-    // Not at the beginning of the call: the token may come from a shared store, or a mock may answer in the endpoint's place.
+    // Preconnect only when a token request is really sent: the token may come from a shared store instead, or from a mock.
     this.tokenAgent.beforeRequest = () => this.#awaitingToken.forEach((url) => this.#preconnect(url));
     this.#plainAgent = new KeepAliveAgent(plainConnector(settings), settings);
     this.#plainTokenAgent = new KeepAliveAgent(plainConnector(settings), forTokens);
@@ -115,7 +119,7 @@ export class ClientIdentity {
     const watch = {
       clock,
       periodMs: isFunction ? FUNCTION_PERIOD_MS : FILES_PERIOD_MS,
-      // A function returns whole values, and one that issues a certificate at each call never the same.
+      // Files may be half written. A function returns whole values, and may issue another certificate at each call.
       needsTwoReads: !isFunction,
       read: (stopped: AbortSignal) => readIdentity(tls, clock, stopped),
       apply: (snapshot: IdentitySnapshot) => this.#applySnapshot(snapshot),
@@ -124,8 +128,8 @@ export class ClientIdentity {
   }
 
   /**
-   * Begins to follow the files (or the function) and the certificate's expiry. Not in {@link open}: if the host's start
-   * fails elsewhere, nobody would stop it.
+   * Starts the timers that reload the files (or call the function) and warn of expiry. {@link open} does not start them: if the
+   * start of the host application failed afterwards, nothing would stop them.
    */
   startWatching(): void {
     if (this.#isClosed || this.#stopExpiry) return;
@@ -133,7 +137,7 @@ export class ClientIdentity {
     if (this.#isReloadable) this.#watch.start();
   }
 
-  /** The agent for a call of the API. */
+  /** The agent for a call to the API. */
   agentFor({ protocol }: Pick<URL, 'protocol'>): Agent {
     return protocol === 'https:' ? this.httpsAgent : this.#plainAgent;
   }
@@ -144,15 +148,15 @@ export class ClientIdentity {
   }
 
   /**
-   * Waits for a token of a call. While it is requested from the endpoint, the API's connection is made too: the call then waits
-   * for fewer round trips.
+   * Waits for the token of a call. If the token is requested from the endpoint, a connection to the API is opened at the same
+   * time, so that the call waits for fewer round trips afterwards.
    */
-  async preconnectDuring<T>(url: CallAddress, token: () => Promise<T>): Promise<T> {
+  async preconnectDuring<T>(url: CallAddress, getToken: () => Promise<T>): Promise<T> {
     this.#awaitingToken.add(url);
-    // Another call has requested it already.
+    // A token request of another call is already in flight, so `beforeRequest` will not run for this call.
     if (Object.keys(this.tokenAgent.sockets).length > 0) this.#preconnect(url);
     try {
-      return await token();
+      return await getToken();
     } finally {
       this.#awaitingToken.delete(url);
     }
@@ -167,8 +171,8 @@ export class ClientIdentity {
   }
 
   /**
-   * Who issued the last certificate that we send; undefined if it signed itself. A server may need that one's certificate
-   * from us.
+   * The issuer of the last certificate that we send; undefined if that certificate is self-signed. A server that does not know the
+   * issuer needs the issuer's certificate from us.
    */
   get lastIssuer(): string | undefined {
     const last = this.#current.sent.at(-1);
@@ -180,22 +184,22 @@ export class ClientIdentity {
     return this.#current.keyType;
   }
 
-  /** Of the API's connections. */
+  /** The secure context of connections to the API. */
   get secureContext(): SecureContext {
     return this.#current.apiContext;
   }
 
-  /** Whether the service is verified against `tls.chain`; else against Node's public roots. */
+  /** Whether the service is verified against `tls.chain`. If not, it is verified against Node's public roots. */
   get hasChain(): boolean {
     return this.#current.chain.length > 0;
   }
 
-  /** Whether public roots are used though `tls.publicRoots` is not set. */
+  /** Whether the service is verified against Node's public roots although `tls.publicRoots` is not set. */
   get lacksChain(): boolean {
     return this.#current.lacksChain;
   }
 
-  /** What is in use, with all its certificates. */
+  /** The identity in use, with all its certificates. */
   get loaded(): LoadedIdentity {
     return this.#current;
   }
@@ -211,14 +215,14 @@ export class ClientIdentity {
     };
   }
 
-  /** Calls the listener whenever another certificate comes into use. It must not throw. */
+  /** Calls the listener whenever another certificate comes into use. The listener must not throw. */
   onCertificateChange(listener: () => void): void {
     this.#listeners.add(listener);
   }
 
   /**
-   * Reads the files again (or calls the function). Resolves with true if another identity is in use then. A bad one is
-   * logged once and shows in {@link status}, and the last good one stays in use. Never rejects.
+   * Reads the files again (or calls the function). Resolves with whether another identity is in use now. If the new inputs have
+   * faults, these are logged once and shown in {@link status}, and the previous identity stays in use. Never rejects.
    */
   async reload(): Promise<boolean> {
     const before = this.#current;
@@ -227,11 +231,15 @@ export class ClientIdentity {
   }
 
   /**
-   * Reads the files again for a call whose certificate was refused. Resolves with true once another certificate is in use.
-   * The server may know the new certificate before its files are here: with `mayWait` it goes on reading them for up to 2 s
-   * from the first refusal. A function is called at most once in 10 s, and not waited for. Never rejects.
-   * @param mayWait the certificate has worked with this server
-   * @param filesOnly a function is not called: the refusal is a guess, and a vault would be asked at each fault
+   * Looks for another certificate after the server refused the one of a call. Resolves with whether another one is in use now.
+   * - Files are read again, at most once per second.
+   * - With `mayWait`, they are read until 2 s after the first refusal: the server may know the new certificate before its files
+   *   have reached this machine.
+   * - A function is called once, at most every 10 s.
+   *
+   * Never rejects.
+   * @param mayWait whether the refused certificate has worked with this server
+   * @param filesOnly does not call a function. For a fault that may have another cause, which should not cost a request to a vault.
    */
   async reloadAfterRefusal(
     refused: CertificateSummary | undefined,
@@ -242,15 +250,16 @@ export class ClientIdentity {
     const isFunction = typeof this.#settings.tls.source === 'function';
     if (isOther() || !this.#isReloadable || (isFunction && filesOnly)) return isOther();
     const clock = watching(this.#settings.clock);
-    const of = refused?.fingerprint256 ?? '';
-    const isNew = of !== this.#firstRefusal.of || clock.monotonic() - this.#firstRefusal.at > WAIT_PERIOD_MS;
-    if (mayWait && isNew) this.#firstRefusal = { of, at: clock.monotonic() };
+    const fingerprint = refused?.fingerprint256 ?? '';
+    const { fingerprint: before, at: since } = this.#firstRefusal;
+    const isNew = fingerprint !== before || clock.monotonic() - since > WAIT_PERIOD_MS;
+    if (mayWait && isNew) this.#firstRefusal = { fingerprint, at: clock.monotonic() };
     const endsAt = mayWait && !isFunction ? this.#firstRefusal.at + WAIT_MS : -Infinity;
     for (;;) {
       const now = clock.monotonic();
       const { at } = this.#lastReload;
       const isDue = now - at >= (isFunction ? MIN_FUNCTION_PERIOD_MS : MIN_FILES_PERIOD_MS);
-      // The last reading is at the end of the wait, though the one before it may be less than a second ago.
+      // Read a last time at the end of the wait, even if the previous reading was less than a second ago.
       const isLast = now >= endsAt;
       if (isDue || (isLast && at < endsAt)) this.#lastReload = { at: now, done: this.reload() };
       await this.#lastReload.done;
@@ -263,8 +272,8 @@ export class ClientIdentity {
   }
 
   /**
-   * Stops all timers and closes idle connections. Calls in flight over TLS get `graceMs`: they may be the host's own,
-   * over `auth.httpsAgent`. Resolves when no connection is left.
+   * Stops all timers and closes idle connections. Requests in flight over TLS may take `graceMs` to finish: the host application may
+   * have sent them over `auth.httpsAgent`. Resolves when no connection is left.
    */
   async close(graceMs = 0): Promise<void> {
     this.#isClosed = true;
@@ -283,7 +292,7 @@ export class ClientIdentity {
       return;
     }
     const now = clock.now();
-    // Also what was refused before: a certificate may become valid.
+    // Check inputs again even if they were rejected before, because a certificate may have become valid in the meantime.
     const { identity, faults } = checkIdentity(snapshot, now, this.#contextsFor, this.#current);
     if (identity) return this.#activate(identity);
     if (digest !== this.#rejected?.digest) {

@@ -5,7 +5,7 @@ import { runSource } from '../helpers/source-process.js';
 const HOSTS: Record<string, { imports: string; then?: string; fails: RegExp }> = {
   'the tls function': {
     imports: `ServiceModule.forRoot({ urls, appToken: 'token', authentication: 'mtls', tls: never })`,
-    fails: /- tls: the function failed \(no answer within 30 s\)/,
+    fails: /- tls: the function failed \(no response within 30 s\)/,
   },
   'the function of the client secret': {
     imports: `ServiceModule.forRoot({ urls, authentication: 'oauth', oauth })`,

@@ -42,7 +42,7 @@ export class ProxyTunnel extends Duplex {
       else this.destroy(refusedTunnelError(response));
     });
     // If the event loop was blocked, the response may have arrived before the time-out: let the loop process it first.
-    const expire = () => connect.destroy(codedError('The proxy did not answer in time.', 'TIMEOUT'));
+    const expire = () => connect.destroy(codedError('The proxy did not respond in time.', 'TIMEOUT'));
     connect.once('timeout', () => setImmediate(expire));
     connect.on('error', ({ code = 'UNKNOWN' }: NodeJS.ErrnoException) => {
       const own = `ERR_PROXY_${code.replace(/^ERR_/, '')}`;
@@ -145,11 +145,11 @@ function decodePercent(text: string): string {
  * and Negotiate (https://www.rfc-editor.org/rfc/rfc9110#section-11.7.1). Tinyproxy responds with 401 to a wrong password.
  */
 function refusedTunnelError({ statusCode, headers }: http.IncomingMessage): Error {
-  const said = `The proxy answered CONNECT with status ${statusCode}`;
+  const message = `The proxy responded to CONNECT with status ${statusCode}`;
   const isLogin = statusCode === 401 || statusCode === 407;
   const schemes = headers[statusCode === 401 ? 'www-authenticate' : 'proxy-authenticate'];
   if (isLogin && schemes && !/(^|,)\s*basic\b/i.test(schemes))
-    return codedError(`${said}, and takes no Basic authentication.`, 'ERR_PROXY_AUTH_SCHEME');
+    return codedError(`${message}, and takes no Basic authentication.`, 'ERR_PROXY_AUTH_SCHEME');
   const hint = isLogin ? ': check the user and password in http.proxy' : '';
-  return codedError(`${said}${hint}.`, `ERR_PROXY_TUNNEL_${statusCode}`);
+  return codedError(`${message}${hint}.`, `ERR_PROXY_TUNNEL_${statusCode}`);
 }

@@ -10,21 +10,21 @@ import { type ContextMaker, type Contexts } from './secure-contexts.js';
 const UNKNOWN_ALGORITHM = `holds a key of an algorithm that this Node does not know (OpenSSL ${process.versions.openssl}), for example ML-DSA before OpenSSL 3.5. Use a newer Node, or a certificate for an RSA or ECDSA key.`;
 const RENEW = 'Check the clock, or put what the developer portal has now in its place.';
 
-/** A checked identity. Its private key is in no property: only inside the contexts, and what makes them. */
+/** An identity without faults. No property contains its private key, which is only inside the secure contexts. */
 export interface LoadedIdentity extends Contexts {
-  /** The application certificate; absent without one (`app-token`, `oauth`). */
+  /** The application certificate; absent if none is configured (`app-token`, `oauth`). */
   certificate?: CertificateSummary;
-  /** Of its key, for example `RSA` or `P-256`. */
+  /** The type of the certificate's key, for example `RSA` or `P-256`. */
   keyType?: string;
-  /** The application certificate, and the certificates after it. */
+  /** The application certificate and the chain certificates after it, all of which are sent to the server. */
   sent: readonly X509Certificate[];
-  /** Of those that are sent. */
+  /** Of the sent certificates, the one that expires first. */
   firstToEnd?: CertificateSummary;
-  /** The service's chain; empty if Node's public roots are the anchor. */
+  /** The service's chain. Empty if the service is verified against Node's public roots. */
   chain: readonly X509Certificate[];
-  /** The service is verified against Node's public roots, but `tls.publicRoots` is not set. */
+  /** Whether the service is verified against Node's public roots although `tls.publicRoots` is not set. */
   lacksChain: boolean;
-  /** The same for the same content of the inputs. */
+  /** The digest of the inputs. */
   digest: string;
 }
 
@@ -32,13 +32,14 @@ interface LoadResult {
   /** Absent if there are faults. */
   identity?: LoadedIdentity;
   faults: ConfigurationFault[];
-  /** The application certificate, if one could be read, faults or not. */
+  /** The application certificate. Present if it could be read, even if there are faults. */
   certificate?: CertificateSummary;
 }
 
 /**
- * Checks an identity that was read (docs/service.md#mutual-tls) and is to replace the one `inUse`. Reports the faults of
- * all options at once and never throws. `now` in milliseconds since the epoch.
+ * Checks the inputs of an identity (docs/service.md#mutual-tls). Reports the faults of all options together, and never throws.
+ * @param now milliseconds since the epoch
+ * @param inUse the identity that the new one would replace, if there is one
  */
 export function checkIdentity(
   snapshot: IdentitySnapshot,
@@ -50,7 +51,7 @@ export function checkIdentity(
   const [certificate, privateKey, chain] = (['certificate', 'privateKey', 'chain'] as const).map(
     (key) => snapshot[key] && new PemContents(snapshot[key]),
   );
-  // Both in one file, as Vault Agent and HAProxy have them.
+  // Vault Agent and HAProxy keep the certificate and its key in one file.
   const isShared = snapshot.certificate?.text?.reveal() === snapshot.privateKey?.text?.reveal();
   certificate?.expectCertificates(isShared);
   privateKey?.expectKey();
@@ -61,7 +62,7 @@ export function checkIdentity(
   const [own] = sent;
   const untimelyOwn = own && whyNotValidNow(own, now);
   if (untimelyOwn) certificate?.addFault(`holds the certificate ${untimelyOwn} ${RENEW}`);
-  // Without a valid trust anchor, no server can be verified.
+  // Expired certificates in the chain do no harm as long as one is valid. Without a valid one, no server can be verified.
   const untimelyChain = anchors.map((each) => whyNotValidNow(each, now));
   if (untimelyChain[0] && !untimelyChain.includes(undefined))
     chain?.addFault(`holds no certificate that is valid now: ${untimelyChain[0]} ${RENEW}`);
@@ -71,7 +72,7 @@ export function checkIdentity(
   const faults = [...found, ...findMissing(snapshot, inUse)].filter((each) => each !== undefined);
   if (faults.length > 0) return { faults, certificate: summary };
 
-  // join() gives PEM.
+  // An X509Certificate as a string is PEM.
   const client = certificate && {
     cert: sent.join(''),
     key: key?.export({ type: 'pkcs8', format: 'pem' }).toString(),
@@ -96,13 +97,13 @@ export function checkIdentity(
   }
 }
 
-/** What is not there, but should be. */
+/** Finds the inputs that are missing. */
 function findMissing(snapshot: IdentitySnapshot, inUse: LoadedIdentity | undefined): ConfigurationFault[] {
   const { certificate, privateKey, chain, publicRoots, needsChain, locate } = snapshot;
   const faults: ConfigurationFault[] = [];
   const add = (option: string, message: string): void => void faults.push({ ...locate(option), message });
-  // A vault that returns less than before must not take away the certificate, nor change the trust anchor from the
-  // service's chain to Node's public roots.
+  // A vault may return less than before, because of a mistake there. That must not remove the certificate, and must not change the
+  // trust anchor from the service's chain to Node's public roots.
   const lost =
     'is missing: the tls function returned none, and there was one before. Look at its vault or store.';
   if (certificate && !privateKey) {
@@ -124,7 +125,7 @@ function lacksChain({ certificate, chain, publicRoots, needsChain }: IdentitySna
   return needsChain !== undefined && certificate !== undefined && !chain && !publicRoots;
 }
 
-/** Why a certificate cannot be used now; undefined if it can. */
+/** Why a certificate is not valid now; undefined if it is valid. */
 function whyNotValidNow(certificate: X509Certificate, now: number): string | undefined {
   const summary = summarize(certificate);
   const [from, to] = [summary.validFrom.getTime(), summary.validTo.getTime()];
@@ -133,7 +134,10 @@ function whyNotValidNow(certificate: X509Certificate, now: number): string | und
   return `${describeCertificate(summary)}, which ${why}; this machine's clock says ${formatDate(now)}.`;
 }
 
-/** The private key; opens an encrypted one with the passphrase. A fault of its own is noted there, one of the passphrase returned. */
+/**
+ * Reads the private key, and decrypts it with the passphrase if it is encrypted. A fault of the key is added to `contents`. A fault
+ * of the passphrase is returned.
+ */
 function readPrivateKey(
   contents: PemContents,
   { passphrase, locate }: IdentitySnapshot,
@@ -164,13 +168,13 @@ function readPrivateKey(
   }
 }
 
-/** The key could be opened, but not used. The error's own code is the same for a damaged key. */
+/** Whether OpenSSL could decrypt the key but does not know its algorithm. The code of the error is the same for a damaged key. */
 function isUnknownAlgorithm(error: unknown): boolean {
   const { opensslErrorStack: reasons = [] } = error as { opensslErrorStack?: string[] };
   return reasons.some((reason) => reason.endsWith(':unsupported private key algorithm'));
 }
 
-/** Checks that the key belongs to the first certificate. If it does not, says which of the usual mistakes was made. */
+/** Checks that the key belongs to the first certificate. If it does not, adds a fault that names the most likely mistake. */
 function checkPair(certificate: PemContents, privateKey: PemContents, key: KeyObject): void {
   const [first] = certificate.certificates;
   const place = certificate.certificates.findIndex((each) => each.checkPrivateKey(key));

@@ -15,8 +15,9 @@ export function keyTypeOf({ asymmetricKeyType: type, asymmetricKeyDetails }: Key
 }
 
 /**
- * Whether TLS 1.3 has no signature for keys of this type (RFC 8446, 4.2.3). OpenSSL then sends an empty list in place of the
- * certificate and reports no error. Brainpool is not among them: OpenSSL 3.5 and later send it to each other.
+ * Whether TLS 1.3 has no signature algorithm for keys of this type (https://www.rfc-editor.org/rfc/rfc8446#section-4.2.3). OpenSSL
+ * then sends an empty list in place of the certificate and reports no error. Brainpool keys are supported: OpenSSL 3.5 and
+ * later use them with each other.
  */
 export function isUnsupportedInTls13(keyType = ''): boolean {
   return /^(DSA$|P-224$|SM2$|sec|prime|c2|wap-|Oakley)/.test(keyType);

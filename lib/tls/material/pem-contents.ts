@@ -4,19 +4,20 @@ import { type ConfigurationFault } from '../../errors/index.js';
 import { GUIDES } from '../../version.js';
 import { type Input, describeInput } from './read-identity.js';
 
-/** One PEM block (RFC 7468), with real newlines. */
+/** One PEM block (https://www.rfc-editor.org/rfc/rfc7468), with real newlines. */
 interface PemBlock {
   label: string;
   pem: string;
 }
 
-// Also finds labels that RFC 7468, 3 does not allow: no block may be skipped in silence.
+// Also matches labels that RFC 7468 does not allow, so that no block is skipped silently.
 const BOUNDARY = /-----(BEGIN|END) ([^-\n]+)-----/g;
-/** A boundary, or a part of one. Both patterns read the text once, as a file may have 1 MiB. */
+/** Matches a boundary or a damaged one. Both patterns work in linear time, because a file may have 1 MiB. */
 const BOUNDARY_REMNANT = /---(BEGIN|END)\b/gi;
 /**
- * The header lines of a traditional encrypted key (RFC 1421, 4.6). If their line breaks are lost, the key follows the
- * initialization vector directly. Only the vector's length, which the cipher determines, then tells one from the other.
+ * The header lines of a traditional encrypted key (https://www.rfc-editor.org/rfc/rfc1421#section-4.6). If the line breaks are
+ * lost, the key follows the initialization vector without a separator. Only the length of the vector, which depends on the
+ * cipher, shows where the key begins.
  */
 const HEADER =
   /^\s*Proc-Type:\s*4,\s*ENCRYPTED\s*DEK-Info:\s*(DES[\w-]*,\s*[\dA-F]{16}|AES[\w-]*,\s*[\dA-F]{32}|[\w-]+,\s*[\dA-F]+(?=\s))/i;
@@ -24,7 +25,7 @@ const HEADER =
 const CERTIFICATE = /^(X509 )?CERTIFICATE$/;
 const KEY = /^((RSA|EC|DSA|ENCRYPTED) )?PRIVATE KEY$/;
 const CONVERT = `convert it (${GUIDES}/certificates.md#other-formats)`;
-/** The label of a block; what the block is; what to do if it stands in place of a certificate or key. */
+/** The pattern of a block's label, the description of such a block, and what to do if it is in place of a certificate or key. */
 type BlockKind = readonly [pattern: RegExp, what: string, remedy?: string];
 const BLOCK_KINDS: readonly BlockKind[] = [
   [CERTIFICATE, 'a certificate'],
@@ -43,19 +44,22 @@ const OTHER_KIND: BlockKind = [/^/, 'a PEM block of another kind'];
 const TRUNCATED =
   'is truncated: a PEM block in it has no beginning or no end. Copy all of it, from -----BEGIN to -----END. In a .env file, ' +
   'put it in quotes or write \\n for the line breaks.';
-/** The base64 of a certificate or key begins with M, as its first byte is 0x30. */
+/**
+ * Matches a block whose line breaks were written as `\n` and then lost their backslash. The base64 of a certificate or key begins
+ * with M, because its first byte is 0x30.
+ */
 const LOST_BREAKS_PATTERN = /^.*\n(nM|nProc-Type|Proc-Type:4)/;
 const LOST_BREAKS =
   'holds a PEM block, but its line breaks are lost and cannot be put back. Some readers of variables drop the backslash of ' +
   '\\n, as systemd does if the value is not in quotes. Put the value in double quotes, write the base64 of the whole PEM ' +
   '(base64 -w0), or name its file in a variable that ends in _FILE.';
 
-/** The certificates and keys of an input, and what is wrong with it. */
+/** The certificates and keys in an input, and its first fault. */
 export class PemContents {
   readonly input: Input;
   readonly certificates: X509Certificate[] = [];
   readonly keys: PemBlock[] = [];
-  /** The first; what is wrong after it mostly follows from it. */
+  /** The first fault. Later faults are usually consequences of it. */
   fault?: ConfigurationFault;
   #blocks: PemBlock[] = [];
 
@@ -65,12 +69,12 @@ export class PemContents {
     if (input.text) this.#read(input.text.reveal());
   }
 
-  /** @param says goes on after "the file /run/secrets/key.pem" or "the value" */
-  addFault(says: string): void {
-    this.fault ??= { ...this.input.location, message: `${describeInput(this.input)} ${says}` };
+  /** @param text the rest of the message after "the file /run/secrets/key.pem" or "the value" */
+  addFault(text: string): void {
+    this.fault ??= { ...this.input.location, message: `${describeInput(this.input)} ${text}` };
   }
 
-  /** Checks that it holds certificates, and nothing else; with `isShared`, the key too. */
+  /** Checks that the input has certificates and nothing else. With `isShared`, it may also have the private key. */
   expectCertificates(isShared: boolean): void {
     const isKnown = ({ label }: PemBlock) =>
       CERTIFICATE.test(label) || (isShared && /^(?!OPENSSH).*(PRIVATE KEY|PARAMETERS)$/.test(label));
@@ -83,7 +87,7 @@ export class PemContents {
     } else if (this.certificates.length === 0) this.addFault('holds no certificate.');
   }
 
-  /** Checks that it holds one private key. */
+  /** Checks that the input has one private key. */
   expectKey(): void {
     const { length } = this.keys;
     if (length > 1) this.addFault(`holds ${length} private keys. Leave that of the application certificate.`);
@@ -113,8 +117,9 @@ export class PemContents {
 }
 
 /**
- * The blocks of a PEM text with anything around them, or of the base64 of that. None if it is no PEM; undefined if a
- * block has no beginning or no end. Readers of variables escape line breaks, also several times.
+ * Splits a PEM text, or the base64 of one, into its blocks. Text around the blocks is ignored. Line breaks may be escaped once or
+ * several times, as programs that read environment variables do it.
+ * @returns an empty list if the text is not PEM; undefined if a block has no beginning or no end
  */
 function splitBlocks(text: string): PemBlock[] | undefined {
   const isPem = /-----(BEGIN|END)/.test(text);
@@ -133,8 +138,8 @@ function splitBlocks(text: string): PemBlock[] | undefined {
 }
 
 /**
- * Wraps the base64 of a block anew: its line breaks may have become blanks on the way, or vanished. Any other foreign
- * character stays, so that OpenSSL refuses the block.
+ * Restores the line breaks in the base64 of a block, which may have become blanks or disappeared. Other invalid characters
+ * stay, so that OpenSSL refuses the block.
  */
 function rewrapBlock(label: string, text: string): PemBlock {
   const body = text.replace(/["']/g, '');
@@ -145,7 +150,7 @@ function rewrapBlock(label: string, text: string): PemBlock {
   return { label, pem: `-----BEGIN ${label}-----\n${lines}-----END ${label}-----\n` };
 }
 
-/** Nothing of the block, not even its label. */
+/** Describes a block for a message, without any of its text: even the label may contain something secret. */
 function findBlockKind({ label }: PemBlock): BlockKind {
   return BLOCK_KINDS.find(([pattern]) => pattern.test(label)) ?? OTHER_KIND;
 }

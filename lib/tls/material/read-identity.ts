@@ -8,10 +8,10 @@ import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.o
 import { cleanText, type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
 import { within } from '../../time/timers.js';
 
-/** A PEM or passphrase as read, or why it could not be read. */
+/** A PEM or passphrase that was read, or the reason why it could not be read. */
 export interface Input {
   location: OptionLocation;
-  /** The file, if the value is in one. */
+  /** The file, if the value comes from one. */
   path?: string;
   text?: Secret;
   fault?: ConfigurationFault;
@@ -19,28 +19,28 @@ export interface Input {
 
 const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const satisfies readonly TlsInputKey[];
 
-/** All inputs of an identity, read at the same time and not yet checked. */
+/** All inputs of an identity, read at the same time and not checked yet. */
 export interface IdentitySnapshot extends Partial<Record<TlsInputKey, Input>> {
-  /** Node's public roots are meant as the anchor of the API. */
+  /** `tls.publicRoots`: verify the API against Node's public roots. */
   publicRoots?: boolean;
   needsChain?: TlsSettings['needsChain'];
   locate: TlsSettings['locate'];
   /** Why no input could be read. */
   fault?: ConfigurationFault;
-  /** The same for the same content. */
+  /** A hash of the content, by which a change is noticed. */
   digest: string;
 }
 
-/** Milliseconds for all inputs: a `tls` function may wait for its vault, and a disk may not answer. */
+/** The time limit for all inputs: a `tls` function may wait for its vault, and a network disk may hang. */
 const READ_TIMEOUT_MS = 30_000;
 
-/** Reads the files, or calls the function and reads the files that it names. Never rejects, not even if it is stopped. */
+/** Reads the files, or calls the function and reads the files that it names. Never rejects, not even if `stopped` aborts. */
 export async function readIdentity(
   { source, locate, folder, publicRoots, needsChain }: TlsSettings,
   clock: Clock,
   stopped?: AbortSignal,
 ): Promise<IdentitySnapshot> {
-  const expired = () => codedError('', `no answer within ${READ_TIMEOUT_MS / 1000} s`);
+  const expired = () => codedError('', `no response within ${READ_TIMEOUT_MS / 1000} s`);
   const limit = { clock, timeoutMs: READ_TIMEOUT_MS, expired, signals: [stopped] };
   try {
     return await within(limit, async () => {
@@ -61,12 +61,12 @@ export async function readIdentity(
   }
 }
 
-/** How a message begins: "the file /run/secrets/key.pem", or "the value". */
+/** The beginning of a message: "the file /run/secrets/key.pem" or "the value". */
 export function describeInput({ path }: Input): string {
   return path === undefined ? 'the value' : `the file ${path}`;
 }
 
-/** Whether any input is in a file. Text given as an option never changes. */
+/** Whether any input is a file. Text that is given as an option never changes. */
 export function isFromFiles({ source }: TlsSettings): boolean {
   return typeof source !== 'function' && KEYS.some((key) => isFile(source[key]));
 }
@@ -75,10 +75,10 @@ function digestOf(parts: readonly unknown[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64');
 }
 
-/** A vault's token has a known beginning, or mixes letters and digits. */
+/** Matches text that may contain a token: a Vault token has a known prefix, and other tokens are long and mix letters and digits. */
 const TOKEN_LIKE = /\bhv[sbr]\.|(?=\S*\d)(?=\S*[a-z])[\w.~+/=:@-]{16,}/i;
 
-/** The error's class, code and the first line of its message, unless that line may hold a token or key. */
+/** The class, code and first line of an error. Omits that line if it may contain a token or key. */
 function describeError(error: unknown): string {
   const { code, name, message } = Object(error) as Partial<Record<'code' | 'name' | 'message', unknown>>;
   const [line = ''] = typeof message === 'string' ? message.split('\n', 1) : [];
@@ -93,13 +93,13 @@ async function callSource(source: TlsIdentitySource): Promise<TlsIdentityPems> {
   throw codedError('', 'it returned no object { certificate, privateKey, passphrase?, chain? }');
 }
 
-/** Reads the value, or the file it names. Never throws: `fault` has the reason. */
+/** Reads a value, or the file that it names. Never throws: a failure is in `fault`. */
 async function readInput(location: OptionLocation, value: unknown, folder = ''): Promise<Input | undefined> {
   if (value === undefined || value === null) return undefined;
   const given = value instanceof Secret ? value.reveal() : value;
   const input: Input = { location, path: isFile(given) ? given.file : undefined };
   const failed = (message: string): Input => ({ ...input, fault: { ...location, message } });
-  // A function may return anything, and the identity is read even if other checks have found faults in the options.
+  // A function may return values of any type. Options may have any type too, because the identity is read even if they have faults.
   if (typeof given !== 'string' && !isFile(given)) return failed('is neither text nor { file: path }.');
   try {
     const text = await readSecret(given, folder);

@@ -4,15 +4,18 @@ import { type Log } from '../../exchange/io.js';
 import { daysLeft, describeCertificate, isDueForRenewal, summarize } from '../certificate-summary.js';
 import { type LoadedIdentity } from '../material/check-identity.js';
 
-/** A certificate may have a life of an hour (SPIFFE) or a day. */
-const LOOK_MS = 600_000;
-/** Certificates that a line names. All of the system's roots may be the chain, some of them expired. */
-const MOST_NAMED = 3;
+/** How often the dates are checked. A certificate may have a lifetime of an hour (SPIFFE) or a day. */
+const CHECK_PERIOD_MS = 600_000;
+/** How many certificates a log line names. The chain may be the list of all system roots, some of which have expired. */
+const MAX_NAMED = 3;
 
-/** Warns of certificates in their last days, ours and those of the chain: at once, and then each day. Returns its end. */
+/**
+ * Warns of certificates that expire soon, ours and those of the chain: at once, and then once a day. Returns a function that
+ * stops it.
+ */
 export function watchExpiry(inUse: () => LoadedIdentity, clock: Clock, log: Log): () => void {
   let cancel: () => void;
-  /** When the same was last said, on the monotonic clock. */
+  /** When each warning was last logged, on the monotonic clock. */
   let warnedAt = new Map<string, number>();
   const warn = (): void => {
     const [now, monotonic] = [clock.now(), clock.monotonic()];
@@ -25,13 +28,13 @@ export function watchExpiry(inUse: () => LoadedIdentity, clock: Clock, log: Log)
       if (isDue) log[level](`${option}: ${describeEnding(found, now)}. ${renew} in place of this one.`);
       warnedAt.set(key, isDue ? monotonic : last);
     }
-    cancel = clock.watch(warn, LOOK_MS);
+    cancel = clock.watch(warn, CHECK_PERIOD_MS);
   };
   warn();
   return () => cancel();
 }
 
-/** What to renew, in one entry for each line of the log. */
+/** Finds the certificates to renew, with one entry for each log line. */
 function findDueForRenewal({ sent, chain }: LoadedIdentity, now: number) {
   const options = [
     ['tls.certificate', sent, 'Generate a new one in the developer portal and put it, with its new key,'],
@@ -47,7 +50,7 @@ function findDueForRenewal({ sent, chain }: LoadedIdentity, now: number) {
 }
 
 function describeEnding(found: readonly CertificateSummary[], now: number): string {
-  const named = found.slice(0, MOST_NAMED).map((certificate) => {
+  const named = found.slice(0, MAX_NAMED).map((certificate) => {
     const left = daysLeft(certificate, now);
     const ends =
       left < 0

@@ -4,45 +4,48 @@ import { type IdentitySnapshot } from '../material/read-identity.js';
 export interface WatchSettings {
   clock: Clock;
   periodMs: number;
-  /** Use only what was read twice, because files are written one after the other. */
+  /** Whether content is applied only once two readings have returned the same, because files are written one after the other. */
   needsTwoReads: boolean;
-  /** Ends within 30 s, and keeps the process running until then: a caller may wait for it. */
+  /** Reads the inputs. Must settle within 30 s. It keeps the process running until then, because a caller may wait for it. */
   read: (stopped: AbortSignal) => Promise<IdentitySnapshot>;
-  /** Uses the content, unless it is in use already, or notes why it cannot be used. */
+  /** Puts the content into use, unless it is in use already, or records why it cannot be used. */
   apply: (content: IdentitySnapshot) => void;
 }
 
 /**
- * Reads the inputs of an identity again, from time to time and on request, one reading at a time. It compares their
- * content: events of the file system differ between a rename, a write in place and a new symlink (Kubernetes,
- * cert-manager), and between file systems. Between readings nothing keeps the process running.
+ * Reads the inputs of an identity again, periodically and on request, with one reading at a time. It polls and compares the content
+ * instead of using fs.watch(): file system events differ between a rename, a write in place and a new symlink (Kubernetes,
+ * cert-manager), and between file systems. Its timer does not keep the process running.
  */
 export class IdentityWatch {
   readonly #settings: WatchSettings;
   readonly #stop = new AbortController();
   #reading = Promise.resolve();
   #requested?: Promise<void>;
-  /** Of the content that was read last. */
+  /** The digest of the content that was read last. */
   #digest: string;
   #cancel?: () => void;
 
-  /** @param digest of the content in use */
+  /** @param digest the digest of the content in use */
   constructor(settings: WatchSettings, digest: string) {
     this.#settings = settings;
     this.#digest = digest;
   }
 
-  /** Each reading plans the next, so that all run in the async context of this call. */
+  /** Starts to poll. Each reading schedules the next, so that all of them run in the async context of this call. */
   start(): void {
     const { clock, periodMs } = this.#settings;
-    const look = async (): Promise<void> => {
+    const poll = async (): Promise<void> => {
       await this.#enqueue(() => this.#read(this.#settings.needsTwoReads));
       if (!this.#stop.signal.aborted) this.start();
     };
-    this.#cancel = clock.watch(() => void look(), periodMs);
+    this.#cancel = clock.watch(() => void poll(), periodMs);
   }
 
-  /** Reads and applies at once. Resolves after a reading that began after this call; all who wait share it. */
+  /**
+   * Reads and applies the inputs now. Resolves when a reading has ended that began after this call. Callers that wait at the
+   * same time share one reading.
+   */
   readNow(): Promise<void> {
     this.#requested ??= this.#enqueue(() => {
       this.#requested = undefined;
@@ -51,14 +54,14 @@ export class IdentityWatch {
     return this.#requested;
   }
 
-  /** Also ends a reading under way. */
+  /** Stops polling. Also aborts a reading in progress. */
   stop(): void {
     this.#stop.abort();
     this.#cancel?.();
   }
 
   #enqueue(read: () => Promise<void>): Promise<void> {
-    // An error that nobody foresaw ends neither the process nor the readings that follow.
+    // An unexpected error must neither end the process nor stop later readings.
     this.#reading = this.#reading.then(read).catch(() => undefined);
     return this.#reading;
   }

@@ -260,11 +260,11 @@ describe('A function as the source', () => {
     const reloading = identity.reload();
     await clock.advance(30_000);
     expect(await reloading).toBe(false);
-    expect(identity.status.lastReloadFault?.faults[0].message).toMatch(/no answer within 30 s/);
+    expect(identity.status.lastReloadFault?.faults[0].message).toMatch(/no response within 30 s/);
     expect(identity.certificate?.subject).toBe('CN=app-0');
     const starting = opening(from(source));
     await clock.advance(30_000);
-    expect((await starting).faults[0].message).toMatch(/no answer within 30 s/);
+    expect((await starting).faults[0].message).toMatch(/no response within 30 s/);
   });
 });
 
@@ -556,7 +556,7 @@ describe('When the server refuses the certificate', () => {
     const summary = { ...certificate, subject: 'CN=old', validTo: new Date(DAY_MS) } as CertificateSummary;
     const expired = certificateRefusedError(summary, undefined, String);
     expect(expired.message).toMatch(/to 1970-01-02T00:00:00Z\. It has expired/);
-    expect(expired.hint).toMatch(/^Generate another one/);
+    expect(expired.hint).toMatch(/^Generate a new one/);
     expect(error.message).not.toMatch(/It has expired/);
     expect(certificateRefusedError(undefined, undefined, String).message).toMatch(
       /asks for a client certificate and none is offered/,

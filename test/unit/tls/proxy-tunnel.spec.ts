@@ -154,7 +154,7 @@ describe('Through a proxy', () => {
     const refusing = await answering('300 Multiple');
     await expect(call(url, await agentThrough(refusing.url))).rejects.toMatchObject({
       code: 'ERR_PROXY_TUNNEL_300',
-      message: 'The proxy answered CONNECT with status 300.',
+      message: 'The proxy responded to CONNECT with status 300.',
     });
     const [{ path, headers }] = refusing.heads;
     expect([path, headers.host, headers['proxy-authorization']]).toEqual([authority, authority, undefined]);
