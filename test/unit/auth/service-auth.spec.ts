@@ -23,18 +23,18 @@ const URLS = {
 const cleanUp: (() => void)[] = [];
 afterEach(() => cleanUp.splice(0).forEach((undo) => undo()));
 
-/** A client of OAuth, whose token endpoint grants `token-1`, `token-2`, ... for 2,000 s each. */
+/** An OAuth client. Its token endpoint grants `token-1`, `token-2`, ..., each valid for 2,000 s. */
 async function setUp(given: ServiceModuleOptions = {}, changed: Partial<Identity> = {}, name?: string) {
   const clock = new FakeClock({ start: Date.now() });
   const endpoint = { status: 200, isSlow: Promise.resolve() };
-  const asked: (string | null)[] = [];
-  /** With which calls of the API were sent. */
-  const sent: unknown[] = [];
+  const requestedScopes: (string | null)[] = [];
+  /** The Authorization headers of the API calls. */
+  const sentHeaders: unknown[] = [];
   const exchange = async ({ headers, body, signal }: ExchangeRequest): Promise<ExchangeResponse> => {
-    if (headers.authorization) sent.push(headers.authorization);
+    if (headers.authorization) sentHeaders.push(headers.authorization);
     const scope = new URLSearchParams(String(body)).get('scope');
-    const answer = {
-      access_token: `token-${asked.push(scope)}`,
+    const grant = {
+      access_token: `token-${requestedScopes.push(scope)}`,
       token_type: 'bearer',
       expires_in: 2_000,
       scope,
@@ -48,7 +48,7 @@ async function setUp(given: ServiceModuleOptions = {}, changed: Partial<Identity
       status,
       statusText: '',
       headers: {},
-      body: Buffer.from(JSON.stringify(answer)),
+      body: Buffer.from(JSON.stringify(grant)),
       untilClose: false,
     };
   };
@@ -57,36 +57,36 @@ async function setUp(given: ServiceModuleOptions = {}, changed: Partial<Identity
     { exchange, clock, random: () => 0, identity: changed, name },
   );
   cleanUp.push(() => void service.close());
-  /** From now on the endpoint answers when this is called. */
+  /** From now on the token endpoint responds only after the returned function is called. */
   const slowDown = (): (() => void) => {
-    let answer = (): void => undefined;
-    endpoint.isSlow = new Promise((resolve) => (answer = resolve));
-    return answer;
+    let respond = (): void => undefined;
+    endpoint.isSlow = new Promise((resolve) => (respond = resolve));
+    return respond;
   };
-  return { ...service, clock, endpoint, asked, sent, slowDown };
+  return { ...service, clock, endpoint, requestedScopes, sentHeaders, slowDown };
 }
 
-describe('a call', () => {
+describe('ServiceHttpService: expired tokens', () => {
   it.each(['GET', 'POST'])(
-    '%s goes out with another token if its first one ends while it waits for its turn of the event loop',
+    'sends a %s with a new token if the first token expires while the call waits for the event loop',
     async (method) => {
-      const { http, auth, clock, sent, slowDown } = await setUp();
+      const { http, auth, clock, sentHeaders, slowDown } = await setUp();
       await auth.getApiToken();
-      const answer = slowDown();
+      const respond = slowDown();
       setImmediate(() => {
         clock.jump(2_000_000);
-        answer();
+        respond();
       });
-      // While another call runs, a GET waits for a turn too.
+      // A GET waits for a turn of the event loop only while another call is in flight.
       const calls = [http.get('/banks/v1'), http.request('/banks/v1', { method })];
       await Promise.all(calls);
-      expect(sent).toEqual(['Bearer token-1', 'Bearer token-3']);
+      expect(sentHeaders).toEqual(['Bearer token-1', 'Bearer token-3']);
     },
   );
 });
 
-describe('a token', () => {
-  it('is handed out as a copy, for the API and for customers', async () => {
+describe('ServiceAuthService: tokens', () => {
+  it('hands out each token as a copy, so that a caller that changes it does not change the cached token', async () => {
     const { auth, clock } = await setUp();
     const expiresAt = new Date(clock.now() + 2_000_000);
     const token = await auth.getApiToken();
@@ -98,11 +98,11 @@ describe('a token', () => {
   });
 
   it.each(['c1', 'a.b', 'x'.repeat(128), 'urn:customer:1', 'a@b.example', '..a', 'a+b=c~d_e-f'])(
-    'is asked for where the customer id is %s',
+    'requests a customer token for the valid customer id %s',
     async (id) => {
-      const { auth, asked } = await setUp();
+      const { auth, requestedScopes } = await setUp();
       expect(await auth.getCustomerToken(id)).toEqual(await auth.getToken(`customer.${id}`));
-      expect(asked).toEqual([`customer.${id}`]);
+      expect(requestedScopes).toEqual([`customer.${id}`]);
     },
   );
 
@@ -126,43 +126,49 @@ describe('a token', () => {
     ['a number', 7],
     ['null', null],
     ['an object', { toString: () => 'c1' }],
-  ])('is not asked for where the customer id is %s, which is not quoted', async (_name, id) => {
-    const { auth, asked } = await setUp();
-    const refused = auth.getCustomerToken(id as string);
-    await expect(refused).rejects.toThrow(ServiceRequestError);
-    if (typeof id === 'string' && id.length > 2) await expect(refused).rejects.not.toThrow(id);
-    if (typeof id === 'string')
-      await expect(auth.getToken(`customer.${id}`)).rejects.toThrow(ServiceRequestError);
-    expect(asked).toEqual([]);
-  });
+  ])(
+    'rejects an invalid customer id (%s) without a token request and without quoting the id in the error',
+    async (_name, id) => {
+      const { auth, requestedScopes } = await setUp();
+      const refused = auth.getCustomerToken(id as string);
+      await expect(refused).rejects.toThrow(ServiceRequestError);
+      if (typeof id === 'string' && id.length > 2) await expect(refused).rejects.not.toThrow(id);
+      if (typeof id === 'string')
+        await expect(auth.getToken(`customer.${id}`)).rejects.toThrow(ServiceRequestError);
+      expect(requestedScopes).toEqual([]);
+    },
+  );
 
   it.each(['', 'API', 'api ', 'customer', 'customer.', 'api customer.c1', 'customers.c1', 'openid'])(
-    'is not asked for where the scope is %j',
+    'rejects the unknown scope %j',
     async (scope) => {
       const { auth } = await setUp();
       await expect(auth.getToken(scope)).rejects.toThrow(ServiceRequestError);
     },
   );
 
-  it.each([undefined, null, 7, ['api']])('nor where it is %j', async (scope) => {
+  it.each([undefined, null, 7, ['api']])('rejects %j as a scope', async (scope) => {
     const { auth } = await setUp();
     await expect(auth.getToken(scope as unknown as string)).rejects.toThrow(ServiceRequestError);
   });
 
-  it.each([-1, NaN, Infinity, 86_400_001, '500', {}])('with a time limit of %p is refused', async (limit) => {
-    const { auth, asked } = await setUp();
-    const wait = { timeout: limit as number };
-    const fault = { code: 'invalid_request', faults: [{ property: 'timeout' }] };
-    await expect(auth.getToken('api', wait)).rejects.toMatchObject(fault);
-    await expect(auth.getApiToken(wait)).rejects.toMatchObject(fault);
-    await expect(auth.getCustomerToken('c1', wait)).rejects.toMatchObject(fault);
-    await expect(auth.authorizationHeaders(wait)).rejects.toMatchObject(fault);
-    const signal = {} as AbortSignal;
-    await expect(auth.getApiToken({ signal })).rejects.toMatchObject({ faults: [{ property: 'signal' }] });
-    expect(asked).toEqual([]);
-  });
+  it.each([-1, NaN, Infinity, 86_400_001, '500', {}])(
+    'rejects the invalid timeout %p and an invalid signal without a token request',
+    async (limit) => {
+      const { auth, requestedScopes } = await setUp();
+      const wait = { timeout: limit as number };
+      const fault = { code: 'invalid_request', faults: [{ property: 'timeout' }] };
+      await expect(auth.getToken('api', wait)).rejects.toMatchObject(fault);
+      await expect(auth.getApiToken(wait)).rejects.toMatchObject(fault);
+      await expect(auth.getCustomerToken('c1', wait)).rejects.toMatchObject(fault);
+      await expect(auth.authorizationHeaders(wait)).rejects.toMatchObject(fault);
+      const signal = {} as AbortSignal;
+      await expect(auth.getApiToken({ signal })).rejects.toMatchObject({ faults: [{ property: 'signal' }] });
+      expect(requestedScopes).toEqual([]);
+    },
+  );
 
-  it('is waited for until the time limit', async () => {
+  it('rejects with a timeout when the token does not arrive within the timeout of the caller', async () => {
     const { auth, clock, slowDown } = await setUp();
     slowDown();
     const late = expect(auth.getApiToken({ timeout: 200 })).rejects.toMatchObject({ kind: 'timeout' });
@@ -173,17 +179,20 @@ describe('a token', () => {
   it.each([
     [true, 1],
     [false, 3],
-  ])('with once %j, as of a health check, is asked for %d times', async (once, times) => {
-    const { auth, clock, asked, endpoint } = await setUp();
-    endpoint.status = 503;
-    const failed = expect(auth.getApiToken({ once })).rejects.toMatchObject({ code: 'token_unavailable' });
-    await clock.advance(4_000);
-    await failed;
-    expect(asked).toHaveLength(times);
-  });
+  ])(
+    'with once: %j requests the token at most %d times while the token endpoint answers 503',
+    async (once, times) => {
+      const { auth, clock, requestedScopes, endpoint } = await setUp();
+      endpoint.status = 503;
+      const failed = expect(auth.getApiToken({ once })).rejects.toMatchObject({ code: 'token_unavailable' });
+      await clock.advance(4_000);
+      await failed;
+      expect(requestedScopes).toHaveLength(times);
+    },
+  );
 
-  it('has its times in apiTokenStatus while it is valid, which requests none', async () => {
-    const { auth, clock, asked } = await setUp();
+  it('apiTokenStatus shows when the cached API token was issued and expires, and requests no token itself', async () => {
+    const { auth, clock, requestedScopes } = await setUp();
     expect(auth.apiTokenStatus).toBeUndefined();
     const issuedAt = new Date(clock.now());
     const { expiresAt } = await auth.getApiToken();
@@ -195,48 +204,51 @@ describe('a token', () => {
     await clock.advance(1);
     expect(auth.apiTokenStatus).toBeUndefined();
     await settle();
-    expect(asked).toHaveLength(1);
+    expect(requestedScopes).toHaveLength(1);
   });
 
   it.each([
     ['sandbox', 'ksa', /oauth\.clientId \(SERVICE_KSA_CLIENT_ID\).*SERVICE_KSA_SANDBOX_AUTH_URL/],
     ['production', undefined, /SERVICE_CLIENT_SECRET\), urls\.authUrl \(SERVICE_AUTH_URL\)\.$/],
-  ] as const)('of %s without OAuth credentials: what to set', async (environment, name, hint) => {
-    const authority = await createAuthority();
-    const { certificate, key: privateKey } = await authority.client('app');
-    const { auth } = await setUp(
-      {
-        environment,
-        authentication: 'mtls',
-        appToken: APP_TOKEN,
-        oauth: undefined,
-        urls: { ...URLS, baseUrl: 'https://bank' },
-        tls: { certificate, privateKey, publicRoots: true },
-      },
-      {},
-      name,
-    );
-    const error = await auth.getApiToken().catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(ServiceTokenError);
-    expect(error).toMatchObject({ code: 'oauth_not_configured', scope: 'api' });
-    expect((error as ServiceTokenError).hint).toMatch(hint);
-    expect(() => auth.invalidate('x')).not.toThrow();
-    expect(auth.apiTokenStatus).toBeUndefined();
-  });
+  ] as const)(
+    'in %s, getApiToken() without OAuth credentials names the options and variables to set',
+    async (environment, name, hint) => {
+      const authority = await createAuthority();
+      const { certificate, key: privateKey } = await authority.client('app');
+      const { auth } = await setUp(
+        {
+          environment,
+          authentication: 'mtls',
+          appToken: APP_TOKEN,
+          oauth: undefined,
+          urls: { ...URLS, baseUrl: 'https://bank' },
+          tls: { certificate, privateKey, publicRoots: true },
+        },
+        {},
+        name,
+      );
+      const error = await auth.getApiToken().catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(ServiceTokenError);
+      expect(error).toMatchObject({ code: 'oauth_not_configured', scope: 'api' });
+      expect((error as ServiceTokenError).hint).toMatch(hint);
+      expect(() => auth.invalidate('x')).not.toThrow();
+      expect(auth.apiTokenStatus).toBeUndefined();
+    },
+  );
 });
 
-describe('the headers', () => {
-  it('of app-token are the app token, and no token is asked for', async () => {
-    const { auth, asked } = await setUp({ authentication: 'app-token', appToken: APP_TOKEN });
+describe('ServiceAuthService: authorization headers', () => {
+  it('returns only the app token for app-token authentication, and requests no access token', async () => {
+    const { auth, requestedScopes } = await setUp({ authentication: 'app-token', appToken: APP_TOKEN });
     expect(await auth.authorizationHeaders()).toEqual({ 'service-app-token': APP_TOKEN });
-    expect(asked).toEqual([]);
+    expect(requestedScopes).toEqual([]);
   });
 
   it.each([
     [undefined, {}],
     [true, { 'service-app-token': APP_TOKEN }],
   ])(
-    'of oauth are the bearer; with sendAppTokenWithBearer %j also %j',
+    'returns the bearer token for OAuth, and with sendAppTokenWithBearer: %j also the headers %j',
     async (sendAppTokenWithBearer, beside) => {
       const { auth } = await setUp({ appToken: APP_TOKEN, sendAppTokenWithBearer });
       const headers = await auth.authorizationHeaders();
@@ -248,7 +260,7 @@ describe('the headers', () => {
     },
   );
 
-  it('show in nothing that is printed', async () => {
+  it('keeps tokens and the client secret out of util.inspect() and JSON.stringify() of the service', async () => {
     const { auth } = await setUp({ appToken: APP_TOKEN, sendAppTokenWithBearer: true });
     await auth.authorizationHeaders();
     const printed = inspect(auth, { depth: 20, showHidden: true }) + JSON.stringify(auth);
@@ -256,23 +268,26 @@ describe('the headers', () => {
   });
 });
 
-describe('the end', () => {
+describe('Closing the client', () => {
   it.each<[string, (auth: Awaited<ReturnType<typeof setUp>>['auth']) => Promise<unknown>]>([
     ['a token', (auth) => auth.getApiToken()],
     ['headers', (auth) => auth.authorizationHeaders()],
-  ])('waits for a host that waits for %s', async (_name, ask) => {
-    const { auth, close, slowDown } = await setUp();
-    const answer = slowDown();
-    const waiting = ask(auth);
-    let isClosed = false;
-    const closing = close().then(() => (isClosed = true));
-    await settle();
-    expect(isClosed).toBe(false);
-    answer();
-    await Promise.all([waiting, closing]);
-  });
+  ])(
+    'close() waits until a caller that was already waiting for %s has received the token',
+    async (_name, ask) => {
+      const { auth, close, slowDown } = await setUp();
+      const respond = slowDown();
+      const waiting = ask(auth);
+      let isClosed = false;
+      const closing = close().then(() => (isClosed = true));
+      await settle();
+      expect(isClosed).toBe(false);
+      respond();
+      await Promise.all([waiting, closing]);
+    },
+  );
 
-  it('waits for a reading of the certificate, until http.shutdownTimeout', async () => {
+  it('close() waits for a certificate reload at most until http.shutdownTimeout', async () => {
     const { auth, clock, close } = await setUp({}, { reload: () => new Promise(() => undefined) });
     const reading = expect(auth.reloadCertificate()).rejects.toMatchObject({ kind: 'closed' });
     let isClosed = false;
@@ -283,38 +298,41 @@ describe('the end', () => {
     await Promise.all([reading, closing]);
   });
 
-  it('is told to each caller that comes afterwards by an error of its own', async () => {
+  it('rejects each caller that comes after close() with an error object of its own', async () => {
     const { auth, close } = await setUp();
     await close();
-    const asked = [
+    const calls = [
       ...[auth.getApiToken(), auth.getApiToken(), auth.getCustomerToken('c-1'), auth.getCustomerToken('c-1')],
       ...[auth.authorizationHeaders(), auth.authorizationHeaders()],
       ...[auth.reloadCertificate(), auth.reloadCertificate()],
     ];
-    const errors = await Promise.all(asked.map((call) => call.catch((error: unknown) => error)));
-    expect(new Set(errors).size).toBe(asked.length);
+    const errors = await Promise.all(calls.map((call) => call.catch((error: unknown) => error)));
+    expect(new Set(errors).size).toBe(calls.length);
     for (const error of errors) expect(error).toMatchObject({ code: 'connection_closed' });
   });
 });
 
-describe('the options of tokens', () => {
+describe('Token options', () => {
   it.each([
     ['oauth', 1],
     ['mtls', 0],
-  ] as const)('scheduled: with %s %d requests at the start', async (authentication, count) => {
-    const { start, asked } = await setUp({
-      authentication,
-      ...(authentication === 'mtls' && { appToken: APP_TOKEN, tls: () => ({}) }),
-      oauth: { ...OAUTH, refresh: 'scheduled' },
-    });
-    expect(asked).toHaveLength(0);
-    await start();
-    await settle();
-    expect(asked).toHaveLength(count);
-  });
+  ] as const)(
+    'refresh: scheduled with %s authentication makes %d token requests at the start',
+    async (authentication, count) => {
+      const { start, requestedScopes } = await setUp({
+        authentication,
+        ...(authentication === 'mtls' && { appToken: APP_TOKEN, tls: () => ({}) }),
+        oauth: { ...OAUTH, refresh: 'scheduled' },
+      });
+      expect(requestedScopes).toHaveLength(0);
+      await start();
+      await settle();
+      expect(requestedScopes).toHaveLength(count);
+    },
+  );
 
-  it('linkSdk.minTokenLife, tokenCache.maxEntries and oauth.refresh are kept to', async () => {
-    const { auth, clock, asked } = await setUp({
+  it('applies linkSdk.minTokenLife, tokenCache.maxEntries and oauth.refresh to the token cache', async () => {
+    const { auth, clock, requestedScopes } = await setUp({
       oauth: { ...OAUTH, refresh: 'on-expiry' },
       linkSdk: { minTokenLife: 700 },
       tokenCache: { maxEntries: 1 },
@@ -326,14 +344,14 @@ describe('the options of tokens', () => {
     expect((await auth.getToken('customer.a')).accessToken).toBe('token-2');
     await auth.getToken('customer.b');
     await auth.getToken('customer.a');
-    expect(asked).toHaveLength(4);
+    expect(requestedScopes).toHaveLength(4);
     const scheduled = await setUp({ oauth: { ...OAUTH, refresh: 'scheduled' } });
     await scheduled.start();
     await scheduled.clock.advance(2_000_000);
-    expect(scheduled.asked).toHaveLength(2);
+    expect(scheduled.requestedScopes).toHaveLength(2);
   });
 
-  it('tokenStore: its tokens are taken if they were got with the same certificate', async () => {
+  it('takes a token from tokenStore only if the token was requested with the same client certificate', async () => {
     const entries = new Map<string, string>();
     const tokenStore = {
       get: async (key: string) => entries.get(key),
@@ -344,10 +362,10 @@ describe('the options of tokens', () => {
     for (const fingerprint256 of ['AA', 'AA', 'BB']) {
       const certificate = { fingerprint256 } as CertificateSummary;
       const bound = { oauth: { ...OAUTH, mtls: true }, tls: () => ({}), tokenStore };
-      const { auth, asked } = await setUp(bound, { certificate });
+      const { auth, requestedScopes } = await setUp(bound, { certificate });
       await auth.getToken('api');
       await settle();
-      counts.push(asked.length);
+      counts.push(requestedScopes.length);
     }
     expect(counts).toEqual([1, 0, 1]);
   });
@@ -355,15 +373,18 @@ describe('the options of tokens', () => {
   it.each([
     [true, 2],
     [false, 1],
-  ])('oauth.mtls %j: %d requests if another certificate comes into use', async (mtls, count) => {
-    let change: () => void = () => undefined;
-    const { auth, asked } = await setUp(
-      { oauth: { ...OAUTH, mtls }, tls: () => ({}) },
-      { onCertificateChange: (listener) => (change = listener) },
-    );
-    await auth.getApiToken();
-    change();
-    await auth.getApiToken();
-    expect(asked).toHaveLength(count);
-  });
+  ])(
+    'with oauth.mtls %j makes %d token requests when the client certificate changes between two calls',
+    async (mtls, count) => {
+      let change: () => void = () => undefined;
+      const { auth, requestedScopes } = await setUp(
+        { oauth: { ...OAUTH, mtls }, tls: () => ({}) },
+        { onCertificateChange: (listener) => (change = listener) },
+      );
+      await auth.getApiToken();
+      change();
+      await auth.getApiToken();
+      expect(requestedScopes).toHaveLength(count);
+    },
+  );
 });

@@ -34,8 +34,8 @@ async function serve(listener: RequestListener): Promise<Loopback> {
 
 const LIMIT_MS = 5_000;
 
-/** From now on, the returned function ends the time of the last exchange. */
-function timeLimit(): () => void {
+/** Returns a function that lets the time limit of the latest exchange run out. */
+function controlTimeLimit(): () => void {
   const timers = jest.spyOn(globalThis, 'setTimeout');
   const now = performance.now.bind(performance);
   let passedMs = 0;
@@ -47,7 +47,7 @@ function timeLimit(): () => void {
   };
 }
 
-const ask = (url: string, more: Partial<ExchangeRequest> = {}) =>
+const exchangeWith = (url: string, more: Partial<ExchangeRequest> = {}) =>
   exchange({
     url: new URL(url),
     method: 'GET',
@@ -67,7 +67,10 @@ const faultOf = (promise: Promise<unknown>): Promise<ExchangeFault> =>
     },
   );
 
-/** A connection with an error that Node has noticed before a request took it: of that request, Node then reports only the end. */
+/**
+ * An agent whose connections fail before a request uses them. Node has then already reported the socket's
+ * error, so the request sees only the end of the connection.
+ */
 class AgentOfBrokenConnections extends Agent {
   override createConnection(...given: Parameters<Agent['createConnection']>): Duplex {
     const socket = super.createConnection(...given) as Socket;
@@ -75,18 +78,18 @@ class AgentOfBrokenConnections extends Agent {
   }
 }
 
-describe('exchange', () => {
-  it('fails at once if its connection ends without an error, because it had one before', async () => {
+describe('exchange()', () => {
+  it('reports a reset at once when the connection ends without an error event because the socket had failed earlier', async () => {
     const { url } = await serve(() => undefined);
     const broken = new AgentOfBrokenConnections();
-    expect(await faultOf(ask(url, { agent: broken, method: 'POST' }))).toMatchObject({
+    expect(await faultOf(exchangeWith(url, { agent: broken, method: 'POST' }))).toMatchObject({
       kind: 'reset',
       reason: 'ECONNRESET',
       phase: 'sent',
     });
   });
 
-  it('closes a connection whose server answered and does not read the rest of the request', async () => {
+  it('closes a keep-alive connection when the server responds without reading the rest of the request body', async () => {
     const server = await rawServer((socket) =>
       socket.once('data', () => {
         socket.pause();
@@ -97,13 +100,15 @@ describe('exchange', () => {
     const one = new Agent({ keepAlive: true, maxSockets: 1 });
     closing.push(() => one.destroy());
     const body = Buffer.alloc(20_000_000);
-    // The second one has to wait for the connection of the first.
+    // maxSockets is 1: the second request has to wait until the first connection is closed.
     for (let call = 0; call < 2; call += 1) {
-      expect(await ask(server.url, { method: 'POST', body, agent: one })).toMatchObject({ status: 200 });
+      expect(await exchangeWith(server.url, { method: 'POST', body, agent: one })).toMatchObject({
+        status: 200,
+      });
     }
   });
 
-  it('sends method, path, query, headers and body, and brings status, headers and body back', async () => {
+  it('sends method, path, query, headers and body, and returns status, headers and body of the response', async () => {
     const { url } = await serve((request, response) => {
       const { method, url: path, headers } = request;
       void request.toArray().then((chunks: Buffer[]) => {
@@ -113,7 +118,11 @@ describe('exchange', () => {
           .end(JSON.stringify({ method, path, x: headers['x-a'], body }));
       });
     });
-    const answer = await ask(`${url}/a/b?c=d`, { method: 'POST', headers: { 'x-a': '1' }, body: 'text' });
+    const answer = await exchangeWith(`${url}/a/b?c=d`, {
+      method: 'POST',
+      headers: { 'x-a': '1' },
+      body: 'text',
+    });
     expect(answer).toMatchObject({ status: 201, statusText: 'Made', headers: { 'x-answer': '1' } });
     expect(JSON.parse(answer.body.toString())).toEqual({
       method: 'POST',
@@ -126,22 +135,22 @@ describe('exchange', () => {
   it.each([
     ['http://[::1]:8443/a', { hostname: '::1', host: '::1', port: '8443' }],
     ['http://api.example/', { hostname: 'api.example', host: 'api.example' }],
-  ])('connects to the host of %s', async (url, target) => {
+  ])('connects to the host and port of %s', async (url, target) => {
     const connected: unknown[] = [];
     const mocked = agent();
     mocked.createConnection = (options) => {
       connected.push(options);
       throw Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
     };
-    expect(await faultOf(ask(url, { agent: mocked }))).toMatchObject({ phase: 'queued' });
+    expect(await faultOf(exchangeWith(url, { agent: mocked }))).toMatchObject({ phase: 'queued' });
     expect(connected[0]).toMatchObject(target);
     expect(connected).toHaveLength(1);
   });
 
-  it('takes no answer that Node says is not whole', async () => {
+  it('rejects a response that Node marks as incomplete', async () => {
     const outgoing = Object.assign(new EventEmitter(), { end: () => outgoing, destroy: () => outgoing });
     jest.spyOn(http, 'request').mockReturnValueOnce(outgoing as never);
-    const asked = faultOf(ask('http://localhost/'));
+    const asked = faultOf(exchangeWith('http://localhost/'));
     const incoming = Object.assign(new EventEmitter(), { complete: false, headers: {}, statusCode: 200 });
     outgoing.emit('response', incoming);
     incoming.emit('data', Buffer.from('{'));
@@ -153,33 +162,40 @@ describe('exchange', () => {
     ['gzip', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
-  ])('decompresses %s, and no body that is empty', async (encoding, compress) => {
-    const { url } = await serve((_, response) =>
-      response.setHeader('content-encoding', encoding).end(compress('plain')),
-    );
-    expect((await ask(url)).body.toString()).toBe('plain');
-    const empty = await serve((_, response) => response.setHeader('content-encoding', encoding).end());
-    for (const method of ['GET', 'HEAD']) expect((await ask(empty.url, { method })).body).toHaveLength(0);
-  });
+  ])(
+    'decompresses a %s response, and accepts an empty body with that content encoding',
+    async (encoding, compress) => {
+      const { url } = await serve((_, response) =>
+        response.setHeader('content-encoding', encoding).end(compress('plain')),
+      );
+      expect((await exchangeWith(url)).body.toString()).toBe('plain');
+      const empty = await serve((_, response) => response.setHeader('content-encoding', encoding).end());
+      for (const method of ['GET', 'HEAD'])
+        expect((await exchangeWith(empty.url, { method })).body).toHaveLength(0);
+    },
+  );
 
   it.each<[string, string | undefined, Buffer]>([
     ['plain', undefined, Buffer.alloc(1_001, 'x')],
-    // 130 bytes on the wire: only what comes out of them is too large.
+    // About 130 bytes on the wire. Only the decompressed body is above the limit.
     ['a gzip bomb', 'gzip', gzipSync(Buffer.alloc(100_000))],
-  ])('takes a body that just fits, and aborts one over the cap: %s', async (_, encoding, body) => {
-    const bodies = [Buffer.alloc(1_000), body];
-    const { url } = await serve((__, response) => {
-      if (encoding && bodies.length === 1) response.setHeader('content-encoding', encoding);
-      response.end(bodies.shift());
-    });
-    expect((await ask(url)).body).toHaveLength(1_000);
-    expect(await faultOf(ask(url))).toMatchObject({ kind: 'too_large', phase: 'reading' });
-  });
+  ])(
+    'accepts a body of exactly maxResponseBytes, and aborts a body above that limit (%s)',
+    async (_, encoding, body) => {
+      const bodies = [Buffer.alloc(1_000), body];
+      const { url } = await serve((__, response) => {
+        if (encoding && bodies.length === 1) response.setHeader('content-encoding', encoding);
+        response.end(bodies.shift());
+      });
+      expect((await exchangeWith(url)).body).toHaveLength(1_000);
+      expect(await faultOf(exchangeWith(url))).toMatchObject({ kind: 'too_large', phase: 'reading' });
+    },
+  );
 
-  it('bounds a server that says nothing, and one whose body trickles', async () => {
-    const passTime = timeLimit();
+  it('times out when the server sends no response, and when the response body arrives too slowly', async () => {
+    const passTime = controlTimeLimit();
     const silent = await serve(() => passTime());
-    expect(await faultOf(ask(silent.url))).toMatchObject({ kind: 'timeout', phase: 'sent' });
+    expect(await faultOf(exchangeWith(silent.url))).toMatchObject({ kind: 'timeout', phase: 'sent' });
 
     const trickling = await serve((_, response) => {
       let written = 0;
@@ -189,30 +205,30 @@ describe('exchange', () => {
       }, 5);
       response.on('close', () => clearInterval(timer));
     });
-    expect(await faultOf(ask(trickling.url))).toMatchObject({ kind: 'timeout', phase: 'reading' });
+    expect(await faultOf(exchangeWith(trickling.url))).toMatchObject({ kind: 'timeout', phase: 'reading' });
   });
 
-  it('knows of a time-out that it never had a connection', async () => {
+  it('reports in a timeout fault that the request never left the queue for a connection', async () => {
     const { url } = await serve(() => undefined);
     const one = new Agent({ keepAlive: true, maxSockets: 1 });
     closing.push(() => one.destroy());
-    const first = faultOf(ask(url, { agent: one, timeoutMs: 400 }));
-    const second = faultOf(ask(url, { agent: one, timeoutMs: 200 }));
+    const first = faultOf(exchangeWith(url, { agent: one, timeoutMs: 400 }));
+    const second = faultOf(exchangeWith(url, { agent: one, timeoutMs: 200 }));
     expect(await second).toMatchObject({ kind: 'timeout', phase: 'queued', limitMs: 200 });
     expect(await first).toMatchObject({ kind: 'timeout', phase: 'sent', limitMs: 400 });
   });
 
-  it('takes an answer that arrived while the process stood still beyond the time limit', async () => {
-    const passTime = timeLimit();
+  it('returns a response that had already arrived when the event loop was blocked beyond the time limit', async () => {
+    const passTime = controlTimeLimit();
     const { url } = await serve((_, response) => {
       response.end('{}');
-      // After a standstill timers come first: before the answer, which has arrived, is read.
+      // After the event loop was blocked, Node runs due timers before it reads the response from the socket.
       setImmediate(passTime);
     });
-    expect((await ask(url)).body.toString()).toBe('{}');
+    expect((await exchangeWith(url)).body.toString()).toBe('{}');
   });
 
-  it("rejects with the caller's own reason, at once, and closes the connection", async () => {
+  it('rejects at once with the abort reason of the caller, and closes the connection', async () => {
     const controller = new AbortController();
     const reason = new Error('mine');
     let connectionClosed: Promise<unknown> | undefined;
@@ -220,12 +236,12 @@ describe('exchange', () => {
       connectionClosed = new Promise((resolve) => request.on('close', resolve));
       controller.abort(reason);
     });
-    await expect(ask(url, { signal: controller.signal })).rejects.toBe(reason);
+    await expect(exchangeWith(url, { signal: controller.signal })).rejects.toBe(reason);
     await connectionClosed;
-    await expect(ask(url, { signal: controller.signal })).rejects.toBe(reason);
+    await expect(exchangeWith(url, { signal: controller.signal })).rejects.toBe(reason);
   });
 
-  it('leaves no listener on the signal of the caller', async () => {
+  it('removes its listener from the AbortSignal of the caller', async () => {
     const { url } = await serve((_, response) => response.end());
     const { signal } = new AbortController();
     let listeners = 0;
@@ -233,25 +249,29 @@ describe('exchange', () => {
     const remove = signal.removeEventListener.bind(signal);
     signal.addEventListener = (...args: Parameters<typeof add>) => (listeners++, add(...args));
     signal.removeEventListener = (...args: Parameters<typeof remove>) => (listeners--, remove(...args));
-    await ask(url, { signal });
+    await exchangeWith(url, { signal });
     expect(listeners).toBe(0);
   });
 
-  it('tells refused and unresolved from a reset after the request was written', async () => {
-    expect(await faultOf(ask(`http://127.0.0.1:${await deadPort()}/`))).toMatchObject({
+  it('distinguishes a refused connection, a failed DNS lookup and a reset after the request was sent', async () => {
+    expect(await faultOf(exchangeWith(`http://127.0.0.1:${await deadPort()}/`))).toMatchObject({
       kind: 'refused',
       phase: 'connecting',
       reason: 'ECONNREFUSED',
     });
-    expect(await faultOf(ask('http://no-such-host.invalid/'))).toMatchObject({
+    expect(await faultOf(exchangeWith('http://no-such-host.invalid/'))).toMatchObject({
       kind: 'dns',
       phase: 'connecting',
     });
     const { url } = await serve((request) => request.socket.destroy());
-    expect(await faultOf(ask(url))).toMatchObject({ kind: 'reset', phase: 'sent', reusedSocket: false });
+    expect(await faultOf(exchangeWith(url))).toMatchObject({
+      kind: 'reset',
+      phase: 'sent',
+      reusedSocket: false,
+    });
   });
 
-  it('takes a request for sent once a socket took it, though that never says that it is connected', async () => {
+  it('reports the request as sent once the socket has accepted it, even if the socket never reports that it connected', async () => {
     const mocked = agent();
     mocked.createConnection = () => {
       const socket = new Duplex({
@@ -263,12 +283,12 @@ describe('exchange', () => {
       setImmediate(() => socket.destroy(Object.assign(new Error('reset'), { code: 'ECONNRESET' })));
       return socket;
     };
-    const posted = ask('http://127.0.0.1/', { method: 'POST', body: 'text', agent: mocked });
+    const posted = exchangeWith('http://127.0.0.1/', { method: 'POST', body: 'text', agent: mocked });
     expect(await faultOf(posted)).toMatchObject({ kind: 'reset', phase: 'sent' });
   });
 
-  it('has the time of the whole call for a mock of a TLS socket that takes the request and answers late', async () => {
-    /** Like the one of nock 15 and msw 3: it takes what is written before any handshake, which never comes. */
+  it('applies the whole time limit, not the connect timeout, to a mocked TLS socket that accepts the request', async () => {
+    /** Like the sockets of nock 15 and msw 3, it accepts writes although no TLS handshake ever takes place. */
     class MockSocket extends TLSSocket {
       override _write(_chunk: unknown, _encoding: unknown, done: () => void): void {
         done();
@@ -286,24 +306,24 @@ describe('exchange', () => {
     };
     const limits = { connectTimeoutMs: 50, timeoutMs: 200 };
     const fault = await faultOf(
-      ask('https://127.0.0.1/', { method: 'POST', body: 'text', agent: mocked, ...limits }),
+      exchangeWith('https://127.0.0.1/', { method: 'POST', body: 'text', agent: mocked, ...limits }),
     );
     expect(fault).toMatchObject({ kind: 'timeout', phase: 'sent', limitMs: 200 });
   });
 
-  it('has the time to connect alone while a real TLS handshake does not end', async () => {
+  it('applies only the connect timeout while a real TLS handshake does not finish', async () => {
     const silent = await rawServer(() => undefined);
     closing.push(silent.close);
     const limits = { connectTimeoutMs: 50, timeoutMs: 5_000 };
     const url = silent.url.replace('http:', 'https:');
     for (const body of [undefined, 'text', 'x'.repeat(300_000)]) {
       const secure = new TlsAgent();
-      const fault = await faultOf(ask(url, { method: 'POST', body, agent: secure, ...limits }));
+      const fault = await faultOf(exchangeWith(url, { method: 'POST', body, agent: secure, ...limits }));
       expect(fault).toMatchObject({ kind: 'timeout', phase: 'connecting', limitMs: 50 });
     }
   });
 
-  it('uses a connection again whose answer came before Node said that the request was written', async () => {
+  it('reuses a connection whose response arrived before Node reported that the request was written', async () => {
     const reusing = agent();
     let connections = 0;
     reusing.createConnection = () => {
@@ -326,19 +346,22 @@ describe('exchange', () => {
       );
       return socket;
     };
-    for (let call = 0; call < 3; call += 1) await ask('http://127.0.0.1/', { agent: reusing });
+    for (let call = 0; call < 3; call += 1) await exchangeWith('http://127.0.0.1/', { agent: reusing });
     expect(connections).toBe(1);
   });
 
-  it('knows a kept-alive connection that was closed meanwhile', async () => {
+  it('marks a reset on a reused keep-alive connection as reusedSocket', async () => {
     let calls = 0;
     const { url } = await serve((request, response) => {
       if (calls++ === 0) response.end('{}');
       else request.socket.destroy();
     });
     const shared = agent();
-    await ask(url, { agent: shared });
-    expect(await faultOf(ask(url, { agent: shared }))).toMatchObject({ kind: 'reset', reusedSocket: true });
+    await exchangeWith(url, { agent: shared });
+    expect(await faultOf(exchangeWith(url, { agent: shared }))).toMatchObject({
+      kind: 'reset',
+      reusedSocket: true,
+    });
   });
 
   it.each([
@@ -350,12 +373,12 @@ describe('exchange', () => {
       undefined,
     ],
     [
-      'a change of the protocol',
+      'a switch to another protocol',
       'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
       'protocol',
       'ERR_HTTP_UPGRADE',
     ],
-    ['no HTTP at all', 'SSH-2.0-x\r\n\r\n', 'protocol', 'HPE_INVALID_CONSTANT'],
+    ['bytes that are not HTTP', 'SSH-2.0-x\r\n\r\n', 'protocol', 'HPE_INVALID_CONSTANT'],
     [
       'headers without an end',
       `HTTP/1.1 200 OK\r\nx: ${'x'.repeat(20_000)}`,
@@ -369,37 +392,37 @@ describe('exchange', () => {
       'ERR_HTTP_CONTENT_CODING',
     ],
     [
-      'a broken gzip',
+      'a corrupt gzip body',
       'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nxxxx',
       'protocol',
       'Z_DATA_ERROR',
     ],
-  ])('never takes %s for an answer', async (_, bytes, kind, reason) => {
+  ])('rejects a response with %s', async (_, bytes, kind, reason) => {
     const server = await rawServer((socket) => socket.once('data', () => socket.end(bytes)));
     closing.push(server.close);
-    expect(await faultOf(ask(server.url))).toMatchObject({ kind, ...(reason && { reason }) });
+    expect(await faultOf(exchangeWith(server.url))).toMatchObject({ kind, ...(reason && { reason }) });
   });
 
-  it('refuses what Node cannot send, as a fault and not as a crash', async () => {
+  it('rejects an invalid header value as a protocol fault instead of throwing synchronously', async () => {
     const { url } = await serve((_, response) => response.end());
-    expect(await faultOf(ask(url, { headers: { 'x-a': 'a\r\nb: c' } }))).toMatchObject({
+    expect(await faultOf(exchangeWith(url, { headers: { 'x-a': 'a\r\nb: c' } }))).toMatchObject({
       kind: 'protocol',
       phase: 'queued',
     });
   });
 
-  it('leaves no timer behind', async () => {
+  it('leaves no timer running after the response', async () => {
     const { url } = await serve((_, response) => response.end());
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const before = timers();
-    await ask(url, { timeoutMs: 1_000_000 });
+    await exchangeWith(url, { timeoutMs: 1_000_000 });
     expect(timers()).toBeLessThanOrEqual(before);
   });
 });
 
 const coded = (code: string | undefined, message = '') => Object.assign(new Error(message), { code });
 
-describe('classify', () => {
+describe('classify()', () => {
   it.each([
     ['ECONNREFUSED', 'refused'],
     ['ENOTFOUND', 'dns'],
@@ -415,18 +438,18 @@ describe('classify', () => {
     ['ERR_PROXY_TUNNEL_407', 'proxy'],
     ['ERR_AGENT_CLOSED', 'closed'],
     ['EMFILE', 'network'],
-  ])('%s is %s', (code, kind) => {
+  ])('classifies the error code %s as kind %s', (code, kind) => {
     expect(classify(coded(code))).toEqual({ kind, reason: code, certificateRefused: false });
   });
 
-  it('a silent proxy is the time-out that it is, whichever timer is seen first', () => {
+  it('classifies a proxy that does not respond as a connect timeout', () => {
     expect(classify(coded('ERR_PROXY_TIMEOUT'))).toMatchObject({
       kind: 'timeout',
       reason: 'ERR_CONNECT_TIMEOUT',
     });
   });
 
-  // Node has only the system's word for what OpenSSL says when it writes.
+  // If a TLS write fails, Node sets the code EPROTO. OpenSSL's reason is only in the message.
   it.each([
     [
       'error:0A000410:SSL routines:ssl3_read_bytes:ssl/tls alert handshake failure:rec_layer_s3.c:1602:SSL alert number 40',
@@ -441,15 +464,18 @@ describe('classify', () => {
     ['error:0A000418:SSL routines::tlsv1 alert unknown ca:', 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 48],
     ['error:0A00010B:SSL routines::wrong version number:', 'ERR_SSL_WRONG_VERSION_NUMBER', undefined],
     ['error:0A000126:SSL routines::<b>evil</b>\r\n:', 'EPROTO', undefined],
-    ['of another kind', 'EPROTO', undefined],
-  ])("EPROTO with OpenSSL's reason, and none of the other side: %s", (message, reason, alert) => {
-    expect(classify(coded('EPROTO', `write EPROTO 80D2:${message}`))).toEqual({
-      kind: 'tls',
-      reason,
-      alert,
-      certificateRefused: alert === 48,
-    });
-  });
+    ['a message that is not an OpenSSL error', 'EPROTO', undefined],
+  ])(
+    "takes the reason of an EPROTO error from OpenSSL's message, but no text that the peer may have written: %s",
+    (message, reason, alert) => {
+      expect(classify(coded('EPROTO', `write EPROTO 80D2:${message}`))).toEqual({
+        kind: 'tls',
+        reason,
+        alert,
+        certificateRefused: alert === 48,
+      });
+    },
+  );
 
   it.each([
     ['permitted subtree violation', true],
@@ -458,14 +484,17 @@ describe('classify', () => {
     ['<b>evil</b>', false],
     ['a: b', false],
     ['x'.repeat(81), false],
-  ])("keeps OpenSSL's words of UNSPECIFIED only if they are plain: %s", (message, isKept) => {
-    expect(classify(coded('UNSPECIFIED', message)).opensslText).toBe(isKept ? message : undefined);
-    expect(classify(coded('CERT_REVOKED', message)).opensslText).toBeUndefined();
-  });
+  ])(
+    "keeps OpenSSL's text of an UNSPECIFIED verification error only if it is plain words: %s",
+    (message, isKept) => {
+      expect(classify(coded('UNSPECIFIED', message)).opensslText).toBe(isKept ? message : undefined);
+      expect(classify(coded('CERT_REVOKED', message)).opensslText).toBeUndefined();
+    },
+  );
 
-  // What Node 20 and Node 22.20 (OpenSSL 3.5) make of alert 40.
+  // The codes of alert 40 in Node 20 and in Node 22.20 (OpenSSL 3.5).
   it.each(['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', 'ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE'])(
-    '%s has no slash in its reason, and is alert 40',
+    'recognizes %s as TLS alert 40 and replaces the slash in the reason',
     (code) => {
       expect(classify(coded(code))).toMatchObject({ reason: code.replace('/', '_'), alert: 40 });
     },
@@ -476,15 +505,18 @@ describe('classify', () => {
     ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED', ''],
     ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', ''],
     ...[42, 43, 44, 45, 46, 48, 49, 116].map((alert) => ['EPROTO', `SSL alert number ${alert}`]),
-  ])('%s %s is about our certificate', (code, message) => {
+  ])('classifies %s %s as a refusal of our client certificate', (code, message) => {
     expect(classify(coded(code, message))).toMatchObject({ kind: 'tls', certificateRefused: true });
   });
 
-  it.each([41, 47, 50, 115])('alert %d is not', (alert) => {
-    expect(classify(coded('EPROTO', `SSL alert number ${alert}`)).certificateRefused).toBe(false);
-  });
+  it.each([41, 47, 50, 115])(
+    'does not classify TLS alert %d as a refusal of our client certificate',
+    (alert) => {
+      expect(classify(coded('EPROTO', `SSL alert number ${alert}`)).certificateRefused).toBe(false);
+    },
+  );
 
-  it('the first of several addresses stands for all', () => {
+  it('classifies an AggregateError of several addresses by its first error', () => {
     const all = new AggregateError([coded('ECONNREFUSED'), coded('ENETUNREACH')]);
     expect(classify(all)).toMatchObject({ kind: 'refused', reason: 'ECONNREFUSED' });
   });
@@ -493,15 +525,18 @@ describe('classify', () => {
     ['socket hang up', 'reset'],
     ['aborted', 'reset'],
     ['anything else', 'network'],
-  ])('without a code, "%s" is %s; the text is not kept', (message, kind) => {
-    expect(classify(coded(undefined, message))).toEqual({
-      kind,
-      reason: undefined,
-      certificateRefused: false,
-    });
-  });
+  ])(
+    'classifies the message "%s" of an error without a code as %s, and does not keep the message',
+    (message, kind) => {
+      expect(classify(coded(undefined, message))).toEqual({
+        kind,
+        reason: undefined,
+        certificateRefused: false,
+      });
+    },
+  );
 
-  it.each([undefined, null, 'a text', 7])('%p is a fault of the network', (thrown) => {
+  it.each([undefined, null, 'a text', 7])('classifies the thrown value %p as a network fault', (thrown) => {
     expect(classify(thrown)).toMatchObject({ kind: 'network', certificateRefused: false });
   });
 });
@@ -509,30 +544,75 @@ describe('classify', () => {
 const JSON_TYPE = 'application/json';
 const HTML = 'text/html; charset=utf-8';
 
-describe('certificateVerdict', () => {
+describe('certificateVerdict()', () => {
   it.each([
-    ['nginx, missing', 400, HTML, '<center>No required SSL certificate was sent</center>', 'refused'],
-    ['nginx, bad', 400, HTML, '<center>The SSL certificate error</center>', 'refused'],
-    ['without a type', 400, undefined, ' \n<html>No required SSL certificate was sent', 'refused'],
-    ['nginx, 495', 495, JSON_TYPE, '{}', 'refused'],
-    ['nginx, 496', 496, undefined, '', 'refused'],
-    ['a 403 that says why', 403, HTML, '<p>Client Certificate required</p>', 'refused'],
-    ['HAProxy denies', 403, HTML, '<h1>403 Forbidden</h1>Request forbidden.', 'perhaps'],
-    ['HAProxy, 401', 401, undefined, '<html><h1>401</h1>', 'perhaps'],
-    ['another bad request', 400, HTML, '<h1>Bad Request</h1>', undefined],
-    ['the service, 403', 403, JSON_TYPE, '{"status":"FORBIDDEN","message":"certificate"}', undefined],
-    ['the service, 400', 400, JSON_TYPE, '{"message":"no certificate"}', undefined],
-    ['plain text', 403, 'text/plain', 'no certificate', undefined],
-    ['another status', 404, HTML, '<p>certificate</p>', undefined],
-    ['far down the page', 400, HTML, `<html>${' '.repeat(5_000)}certificate`, undefined],
-  ])('%s', (_, status, type, text, verdict) => {
-    const headers = type === undefined ? {} : { 'content-type': type };
-    const answer = { status, statusText: '', headers, body: Buffer.from(text), untilClose: false };
-    expect(certificateVerdict(answer)).toBe(verdict);
-  });
+    [
+      'an nginx page about a missing certificate',
+      400,
+      HTML,
+      '<center>No required SSL certificate was sent</center>',
+      'refused',
+    ],
+    [
+      'an nginx page about a bad certificate',
+      400,
+      HTML,
+      '<center>The SSL certificate error</center>',
+      'refused',
+    ],
+    [
+      'an nginx page without a content type',
+      400,
+      undefined,
+      ' \n<html>No required SSL certificate was sent',
+      'refused',
+    ],
+    ['status 495 of nginx', 495, JSON_TYPE, '{}', 'refused'],
+    ['status 496 of nginx', 496, undefined, '', 'refused'],
+    [
+      'a 403 page that names the client certificate',
+      403,
+      HTML,
+      '<p>Client Certificate required</p>',
+      'refused',
+    ],
+    [
+      'a 403 page of HAProxy that names no cause',
+      403,
+      HTML,
+      '<h1>403 Forbidden</h1>Request forbidden.',
+      'perhaps',
+    ],
+    ['a 401 page of HAProxy that names no cause', 401, undefined, '<html><h1>401</h1>', 'perhaps'],
+    ['a 400 page that names no certificate', 400, HTML, '<h1>Bad Request</h1>', undefined],
+    [
+      'a 403 with a JSON error of the service',
+      403,
+      JSON_TYPE,
+      '{"status":"FORBIDDEN","message":"certificate"}',
+      undefined,
+    ],
+    ['a 400 with a JSON error of the service', 400, JSON_TYPE, '{"message":"no certificate"}', undefined],
+    ['a 403 with plain text', 403, 'text/plain', 'no certificate', undefined],
+    ['a 404 page that mentions a certificate', 404, HTML, '<p>certificate</p>', undefined],
+    [
+      'a 400 page that mentions a certificate only after 5,000 characters',
+      400,
+      HTML,
+      `<html>${' '.repeat(5_000)}certificate`,
+      undefined,
+    ],
+  ])(
+    'judges correctly whether the response refuses the client certificate: %s',
+    (_, status, type, text, verdict) => {
+      const headers = type === undefined ? {} : { 'content-type': type };
+      const answer = { status, statusText: '', headers, body: Buffer.from(text), untilClose: false };
+      expect(certificateVerdict(answer)).toBe(verdict);
+    },
+  );
 });
 
-describe('a fault of the handshake', () => {
+describe('Faults during the TLS handshake', () => {
   let ca: string;
   let pems: TlsOptions;
   beforeAll(async () => {
@@ -545,35 +625,38 @@ describe('a fault of the handshake', () => {
 
   const afterHello = (act: (socket: Socket) => void) => () =>
     createServer((socket) => socket.on('error', () => undefined).once('data', () => act(socket)));
-  const demanding = (maxVersion: 'TLSv1.2' | 'TLSv1.3') => () =>
+  const requireClientCertificate = (maxVersion: 'TLSv1.2' | 'TLSv1.3') => () =>
     createTlsServer({ ...pems, maxVersion, requestCert: true, rejectUnauthorized: true });
 
   it.each<[string, () => Server, { kind: string; phase: string }]>([
     ['a reset', afterHello((socket) => socket.resetAndDestroy()), { kind: 'reset', phase: 'connecting' }],
-    ['an end', afterHello((socket) => socket.end()), { kind: 'reset', phase: 'connecting' }],
+    ['a FIN', afterHello((socket) => socket.end()), { kind: 'reset', phase: 'connecting' }],
     [
-      'no TLS',
+      'a plain HTTP response',
       afterHello((socket) => socket.end('HTTP/1.1 400\r\n\r\n')),
       { kind: 'tls', phase: 'connecting' },
     ],
-    ['an alert of TLS 1.2', demanding('TLSv1.2'), { kind: 'tls', phase: 'connecting' }],
-    // The request goes out before the verdict comes.
-    ['an alert of TLS 1.3', demanding('TLSv1.3'), { kind: 'tls', phase: 'sent' }],
-  ])('knows of %s in the handshake whether the request had gone out', async (_, makeServer, expected) => {
-    const server = makeServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const agent = new TlsAgent({ ca });
-    closing.push(
-      () => void server.close(),
-      () => agent.destroy(),
-    );
-    const { port } = server.address() as AddressInfo;
-    const posted = ask(`https://localhost:${port}/`, { method: 'POST', body: 'text', agent });
-    expect(await faultOf(posted)).toMatchObject(expected);
-  });
+    ['a TLS 1.2 alert', requireClientCertificate('TLSv1.2'), { kind: 'tls', phase: 'connecting' }],
+    // With TLS 1.3 the client sends its request before the server has judged the client certificate.
+    ['a TLS 1.3 alert', requireClientCertificate('TLSv1.3'), { kind: 'tls', phase: 'sent' }],
+  ])(
+    'reports, when the server ends the handshake with %s, whether the request had already been sent',
+    async (_, makeServer, expected) => {
+      const server = makeServer();
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const agent = new TlsAgent({ ca });
+      closing.push(
+        () => void server.close(),
+        () => agent.destroy(),
+      );
+      const { port } = server.address() as AddressInfo;
+      const posted = exchangeWith(`https://localhost:${port}/`, { method: 'POST', body: 'text', agent });
+      expect(await faultOf(posted)).toMatchObject(expected);
+    },
+  );
 
-  /** A TLS connection and its request, as far as an exchange follows them. */
-  function followed({
+  /** A fake TLS socket and request, observed by an ExchangeProgress. */
+  function observeProgress({
     protocol = 'TLSv1.3',
     secureConnecting = true,
     reusedSocket = false,
@@ -591,37 +674,49 @@ describe('a fault of the handshake', () => {
     return { progress, socket };
   }
 
-  it.each<[string, boolean, Parameters<typeof followed>[0], (made: ReturnType<typeof followed>) => void]>([
-    ['before it is over', true, {}, () => undefined],
-    ['of TLS 1.3, until something comes back', true, {}, ({ socket }) => socket.emit('secureConnect')],
-    ['of TLS 1.2', false, { protocol: 'TLSv1.2' }, ({ socket }) => socket.emit('secureConnect')],
+  it.each<
     [
-      'whose session ticket came',
+      string,
+      boolean,
+      Parameters<typeof observeProgress>[0],
+      (made: ReturnType<typeof observeProgress>) => void,
+    ]
+  >([
+    ['that is not finished', true, {}, () => undefined],
+    [
+      'over TLS 1.3 before the first byte from the server',
+      true,
+      {},
+      ({ socket }) => socket.emit('secureConnect'),
+    ],
+    [
+      'over TLS 1.2 that is finished',
+      false,
+      { protocol: 'TLSv1.2' },
+      ({ socket }) => socket.emit('secureConnect'),
+    ],
+    [
+      'over TLS 1.3 after the session ticket arrived',
       false,
       {},
       ({ socket }) => void (socket.emit('secureConnect'), socket.emit('session')),
     ],
     [
-      'after a byte of an answer',
+      'over TLS 1.3 after the first byte of a response',
       false,
       {},
       ({ socket }) => void (socket.emit('secureConnect'), (socket.bytesRead = 1)),
     ],
     [
-      'once an answer begins',
+      'over TLS 1.3 once the response is being read',
       false,
       {},
       ({ socket, progress }) => void (socket.emit('secureConnect'), (progress.phase = 'reading')),
     ],
-    ['that was over before this request', false, { secureConnecting: false }, () => undefined],
-    [
-      'of a connection that is used again',
-      false,
-      { secureConnecting: false, reusedSocket: true },
-      () => undefined,
-    ],
-  ])('an alert can be the verdict on the handshake %s: %s', (_, expected, kind, happens) => {
-    const made = followed(kind);
+    ['that finished before this request', false, { secureConnecting: false }, () => undefined],
+    ['of a reused connection', false, { secureConnecting: false, reusedSocket: true }, () => undefined],
+  ])('isHandshakePending for a handshake %s is %s', (_, expected, kind, happens) => {
+    const made = observeProgress(kind);
     happens(made);
     expect(made.progress.isHandshakePending).toBe(expected);
   });
@@ -630,28 +725,40 @@ describe('a fault of the handshake', () => {
   const SUSPECTED = { certificateRefused: false, certificateSuspected: true, refusedInHandshake: false };
   const UNRELATED = { certificateRefused: false, certificateSuspected: false, refusedInHandshake: false };
   const FOUR = [40, 47, 50, 51];
-  /** Alerts that are also sent because of a request: unexpected_message, bad_record_mac, record_overflow. */
+  /** Alerts that a request can cause too: unexpected_message, bad_record_mac, record_overflow. */
   const OTHERS = [10, 20, 22];
 
-  it.each<[string, number[], object, Parameters<typeof followed>[0], string[]]>([
+  it.each<[string, number[], object, Parameters<typeof observeProgress>[0], string[]]>([
     ['over TLS 1.3 instead of a session ticket', FOUR, REFUSED, {}, ['keylog', 'secureConnect']],
     ['over TLS 1.3 instead of a session ticket', [80], SUSPECTED, {}, ['keylog', 'secureConnect']],
     ['over TLS 1.3 instead of a session ticket', OTHERS, UNRELATED, {}, ['keylog', 'secureConnect']],
     [
-      'without a certificate',
+      'over TLS 1.3 to a client without a certificate',
       FOUR,
       { ...UNRELATED, refusedInHandshake: true },
       { hasCertificate: false },
       ['secureConnect'],
     ],
-    ['after the ticket', [...FOUR, 80], UNRELATED, {}, ['keylog', 'secureConnect', 'session']],
-    ['over TLS 1.2 in the handshake', [...FOUR, 80], SUSPECTED, { protocol: 'TLSv1.2' }, ['keylog']],
-    ['over TLS 1.2 in the handshake', OTHERS, UNRELATED, { protocol: 'TLSv1.2' }, ['keylog']],
-    ['over TLS 1.2 later', [...FOUR, 80], UNRELATED, { protocol: 'TLSv1.2' }, ['keylog', 'secureConnect']],
-    ['as the answer to the ClientHello', [...FOUR, 80], UNRELATED, {}, []],
-  ])('an alert %s, %j: %j', (_, alerts, expected, kind, events) => {
+    [
+      'over TLS 1.3 after the session ticket',
+      [...FOUR, 80],
+      UNRELATED,
+      {},
+      ['keylog', 'secureConnect', 'session'],
+    ],
+    ['during a TLS 1.2 handshake', [...FOUR, 80], SUSPECTED, { protocol: 'TLSv1.2' }, ['keylog']],
+    ['during a TLS 1.2 handshake', OTHERS, UNRELATED, { protocol: 'TLSv1.2' }, ['keylog']],
+    [
+      'after a TLS 1.2 handshake',
+      [...FOUR, 80],
+      UNRELATED,
+      { protocol: 'TLSv1.2' },
+      ['keylog', 'secureConnect'],
+    ],
+    ['in response to the ClientHello', [...FOUR, 80], UNRELATED, {}, []],
+  ])('judges an alert sent %s, one of %j, as %j', (_, alerts, expected, kind, events) => {
     for (const alert of alerts) {
-      const { progress, socket } = followed(kind);
+      const { progress, socket } = observeProgress(kind);
       for (const event of events) socket.emit(event);
       expect(progress.describeFault({ kind: 'tls', alert, certificateRefused: false })).toMatchObject(
         expected,
@@ -659,16 +766,21 @@ describe('a fault of the handshake', () => {
     }
   });
 
-  it.each<[string, object, Parameters<typeof followed>[0], string[]]>([
+  it.each<[string, object, Parameters<typeof observeProgress>[0], string[]]>([
     ['over TLS 1.3 instead of a session ticket', SUSPECTED, {}, ['keylog', 'secureConnect']],
-    ['over TLS 1.2 in the handshake', SUSPECTED, { protocol: 'TLSv1.2' }, ['keylog']],
-    ['after the ticket', UNRELATED, {}, ['keylog', 'secureConnect', 'session']],
-    ['over TLS 1.2 later', UNRELATED, { protocol: 'TLSv1.2' }, ['keylog', 'secureConnect']],
+    ['during a TLS 1.2 handshake', SUSPECTED, { protocol: 'TLSv1.2' }, ['keylog']],
+    ['over TLS 1.3 after the session ticket', UNRELATED, {}, ['keylog', 'secureConnect', 'session']],
+    ['after a TLS 1.2 handshake', UNRELATED, { protocol: 'TLSv1.2' }, ['keylog', 'secureConnect']],
     ['before the ServerHello', UNRELATED, {}, []],
-    ['without a certificate', UNRELATED, { hasCertificate: false }, ['keylog', 'secureConnect']],
-    ['of a connection that is used again', UNRELATED, { secureConnecting: false, reusedSocket: true }, []],
-  ])('an end without an alert, %s: %j', (_, expected, kind, events) => {
-    const { progress, socket } = followed(kind);
+    [
+      'over TLS 1.3 to a client without a certificate',
+      UNRELATED,
+      { hasCertificate: false },
+      ['keylog', 'secureConnect'],
+    ],
+    ['on a reused connection', UNRELATED, { secureConnecting: false, reusedSocket: true }, []],
+  ])('judges a connection that ends without an alert %s as %j', (_, expected, kind, events) => {
+    const { progress, socket } = observeProgress(kind);
     for (const event of events) socket.emit(event);
     expect(progress.describeFault({ kind: 'reset' })).toMatchObject(expected);
   });
