@@ -139,7 +139,7 @@ export type Outcome =
   { response: ExchangeResponse; fault?: undefined } | { fault: ExchangeFault; response?: undefined };
 
 /** Runs an exchange and returns its response or fault. Rejects only if the caller aborted. */
-export async function outcomeOf(exchanged: () => Promise<ExchangeResponse>): Promise<Outcome> {
+export async function captureOutcome(exchanged: () => Promise<ExchangeResponse>): Promise<Outcome> {
   try {
     return { response: await exchanged() };
   } catch (error) {

@@ -10,7 +10,7 @@ import { KeepAliveAgent, plainConnector } from './connections/keep-alive-agent.j
 import { IdentityAgent, type IdentityAgentSettings } from './connections/identity-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
 import { isFromFiles, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
-import { contextMaker, type ContextMaker } from './material/secure-contexts.js';
+import { createContextMaker, type ContextMaker } from './material/secure-contexts.js';
 import { watchExpiry } from './reload/expiry-watch.js';
 import { IdentityWatch } from './reload/identity-watch.js';
 
@@ -95,7 +95,7 @@ export class ClientIdentity {
   ): Promise<{ identity?: ClientIdentity; faults: ConfigurationFault[]; certificate?: CertificateSummary }> {
     const { tls, clock, offerToTokenEndpoint } = settings;
     const snapshot = await readIdentity(tls, clock);
-    const contextsFor = contextMaker(offerToTokenEndpoint);
+    const contextsFor = createContextMaker(offerToTokenEndpoint);
     const { identity, faults, certificate } = checkIdentity(snapshot, clock.now(), contextsFor);
     return { identity: identity && new ClientIdentity(settings, contextsFor, identity), faults, certificate };
   }

@@ -14,7 +14,7 @@ import {
   type ExchangeResponse,
   hadDeadConnection,
   isSuccess,
-  outcomeOf,
+  captureOutcome,
 } from '../../exchange/exchange.types.js';
 import { isJsonObject, parseJson } from '../../exchange/decode.js';
 import { eventErrorCode, type OnCall, reportCall } from '../../telemetry/call-event.js';
@@ -173,7 +173,7 @@ export class TokenEndpoint implements TokenSource {
       this.#report(record);
       this.#refusal = undefined;
       this.#accepted = record.sent;
-      this.#rotation?.accepted(record.sent?.fingerprint256);
+      this.#rotation?.recordSuccess(record.sent?.fingerprint256);
       this.#options.clientSecret.accepted();
       return { ...grant, requestedWith: record.sent };
     } catch (error) {
@@ -206,7 +206,7 @@ export class TokenEndpoint implements TokenSource {
     const certificate = identity?.certificate;
     const [secret] = attempt.secrets;
     record.sent = { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
-    const outcome = await outcomeOf(() => this.#exchange(attempt, record));
+    const outcome = await captureOutcome(() => this.#exchange(attempt, record));
     const { response, fault } = outcome;
     if (hadDeadConnection(fault) && !record.reconnected) {
       record.reconnected = true;

@@ -9,13 +9,13 @@ import {
   hadDeadConnection,
   isSuccess,
   type Outcome,
-  outcomeOf,
+  captureOutcome,
 } from '../../exchange/exchange.types.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { askedDelay, retryDelay } from '../../time/back-off.js';
 import { nextTurn, systemClock } from '../../time/clock.js';
 import { sleep, within } from '../../time/timers.js';
-import { canSeeUnreadInput } from '../../tls/connections/unread-input.js';
+import { canDetectUnreadInput } from '../../tls/connections/unread-input.js';
 import { CertificateRotation } from '../../tls/reload/certificate-rotation.js';
 import { type Call } from '../request/call.js';
 import { type CallObserver } from './call-observer.js';
@@ -114,11 +114,11 @@ export class CallRunner {
     try {
       if (!isAlone) await nextTurn();
       // On Windows, the agent cannot see unread input. Two turns let the event loop process FINs that have already arrived.
-      if (!canSeeUnreadInput && !isRepeatable(call)) await nextTurn().then(nextTurn);
+      if (!canDetectUnreadInput && !isRepeatable(call)) await nextTurn().then(nextTurn);
       // The process may have been suspended during this turn, until the token expired.
       if (!this.#authenticator.areStillValid(credentials) && call.leftMs > 0)
         return await this.#attempt(call);
-      return await outcomeOf(() => this.#exchange(call));
+      return await captureOutcome(() => this.#exchange(call));
     } finally {
       this.#running -= 1;
     }
@@ -248,7 +248,7 @@ export class CallRunner {
     if (fault) throw faultToError(withLimitOfCall(fault, call), call, this.#client);
     if (isSuccess(response.status)) {
       this.#budget.giveBack(call.budgetTaken);
-      this.#rotation.accepted(call.certificate?.fingerprint256);
+      this.#rotation.recordSuccess(call.certificate?.fingerprint256);
     }
     call.response = response;
     return response;

@@ -7,7 +7,7 @@ import { codedError } from '../../errors/error-codes.js';
 import { type Clock, setImmediate, systemClock } from '../../time/clock.js';
 import { KEEP_ALIVE_MS, attemptTimeoutPerAddress } from './connecting.js';
 import { ConnectionState, type IdleLimits, UnreliableOrigins } from './connection-state.js';
-import { hasUnreadInput } from './unread-input.js';
+import { detectUnreadInput } from './unread-input.js';
 
 export interface KeepAliveSettings {
   /** Maximum number of connections to one origin. */
@@ -83,7 +83,7 @@ export class KeepAliveAgent extends Agent {
     return connectionKey(options);
   }
 
-  /** node:http calls this for each request. */
+  /** Called by node:http for each request. */
   addRequest(request: ClientRequest, options: SentOptions): void {
     options.servername ??= serverNameOf(request, options);
     const origin = connectionKey(options);
@@ -141,7 +141,7 @@ export class KeepAliveAgent extends Agent {
     const free = (): void => {
       const [next] = this.requests[state.origin] ?? [];
       // Only for requests that must not be sent twice: the look costs a system call, and the others simply reconnect.
-      if (this.#nonRepeatable.has(next) && hasUnreadInput(socket)) return destroyAndRemove(socket);
+      if (this.#nonRepeatable.has(next) && detectUnreadInput(socket)) return destroyAndRemove(socket);
       state.idleSince = undefined;
       super.emit(event, ...details);
     };
@@ -149,6 +149,7 @@ export class KeepAliveAgent extends Agent {
     return true;
   }
 
+  /** Node asks whether to keep a connection after its response. Sets the idle timeout, after which Node closes the connection. */
   override keepSocketAlive(socket: Duplex): boolean {
     const state = this.#stateOf(socket);
     const ms = state.limits?.repeatable ?? 0;
@@ -167,6 +168,7 @@ export class KeepAliveAgent extends Agent {
     state.wasIdleMs = state.idleMs(now);
     state.idleSince = undefined;
     if (!state.isOld) return;
+    // The response resets `isOld`. A request that ends without one, after more than 1 s, shows that the connection was dead.
     request.once('close', () => {
       if (state.isOld && this.#clock.now() - now > NO_RESPONSE_MS) this.#onNoResponse(state.origin);
     });
@@ -230,7 +232,7 @@ export class KeepAliveAgent extends Agent {
     const state = this.#stateOf(socket);
     state.idleSince = undefined;
     // Before the session ticket has arrived, unread input is most likely that ticket, and not a FIN.
-    if (!socket.destroyed && !(state.hasTicket && hasUnreadInput(socket))) return socket.ref();
+    if (!socket.destroyed && !(state.hasTicket && detectUnreadInput(socket))) return socket.ref();
     socket.destroy();
     return undefined;
   }
@@ -249,7 +251,7 @@ export class KeepAliveAgent extends Agent {
       // While the event loop was blocked, neither the idle timer nor the server's FIN has been processed.
       if (idleMs > (state.limits?.repeatable ?? 0)) destroyAndRemove(socket);
       else if (idleMs <= this.#limitOf(state, mayRepeat)) {
-        if (mayRepeat || !hasUnreadInput(socket)) {
+        if (mayRepeat || !detectUnreadInput(socket)) {
           if (index < idle.length - 1) idle.push(...idle.splice(index, 1));
           return undefined;
         }
@@ -261,12 +263,13 @@ export class KeepAliveAgent extends Agent {
     return idle.length > 0 ? idle : undefined;
   }
 
+  /** How long this connection may have been idle, in milliseconds, for such a request to reuse it. */
   #limitOf({ limits = this.#limits, origin }: ConnectionState, mayRepeat: boolean): number {
-    const { nonRepeatable: once, repeatable } = limits;
-    const limit = mayRepeat ? repeatable : once;
+    const limit = mayRepeat ? limits.repeatable : limits.nonRepeatable;
     return this.#unreliable.has(origin) ? Math.min(limit, this.#limits.nonRepeatable) : limit;
   }
 
+  /** Stops to reuse connections to this origin that were idle for longer than `http.idleTimeout`, and closes such connections. */
   #onNoResponse(origin: string): void {
     this.#unreliable.add(origin);
     const now = this.#clock.now();
@@ -321,7 +324,7 @@ function destroyAndRemove(socket: Duplex): void {
  * Node then fails the request that waits for them.
  */
 export function failToConnect(): Socket {
-  const error = codedError('The client is closed: its agent takes no more calls.', 'ERR_AGENT_CLOSED');
+  const error = codedError('The client is closed: its agent accepts no more requests.', 'ERR_AGENT_CLOSED');
   const lookup: LookupFunction = (_host, _how, found) => setImmediate(() => found(error, []));
   return net.connect({ host: 'closed', port: 1, lookup });
 }

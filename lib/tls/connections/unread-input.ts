@@ -5,7 +5,7 @@ import { type Duplex } from 'node:stream';
 export type Connection = Duplex & { transport?: { readonly socket?: Duplex } };
 
 /** False on Windows, where a socket has no file descriptor that can be read. */
-export const canSeeUnreadInput = process.platform !== 'win32';
+export const canDetectUnreadInput = process.platform !== 'win32';
 
 /**
  * Whether the socket of an idle connection has input that the event loop has not processed yet: a FIN, because the server has
@@ -13,7 +13,7 @@ export const canSeeUnreadInput = process.platform !== 'win32';
  * request on such a connection would be lost. The function reads one byte directly from the socket, so close the connection
  * if it returns true.
  */
-export function hasUnreadInput(connection: Connection): boolean {
+export function detectUnreadInput(connection: Connection): boolean {
   const socket = connection.transport?.socket ?? connection;
   // Node does not document `_handle`. It is absent once the connection is closed.
   const { fd = -1 } = (socket as { _handle?: { fd?: number } | null })._handle ?? {};

@@ -30,7 +30,7 @@ const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => 
  * Prepares the function that makes the secure contexts for all identities of one client.
  * @param offerToTokenEndpoint `oauth.mtls`: offer the client certificate to the token endpoint too
  */
-export function contextMaker(offerToTokenEndpoint: boolean): ContextMaker {
+export function createContextMaker(offerToTokenEndpoint: boolean): ContextMaker {
   const extraRoots = readExtraRoots();
   const makeTokenContext: (...given: Parameters<ContextMaker>) => SecureContext = (client, chain) => {
     const context = tls.createSecureContext({ ...trustOptions(undefined), ...client });

@@ -23,7 +23,7 @@ export class CertificateRotation {
   }
 
   /** A request has succeeded with this certificate. */
-  accepted(fingerprint: string | undefined): void {
+  recordSuccess(fingerprint: string | undefined): void {
     this.#acceptedFingerprint = fingerprint;
     // Another server behind the same address still accepts the certificate, so later requests need not wait.
     this.#search = undefined;

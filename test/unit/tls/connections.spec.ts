@@ -19,7 +19,7 @@ import {
 } from '../../../lib/tls/connections/keep-alive-agent.js';
 import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
 import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
-import { hasUnreadInput } from '../../../lib/tls/connections/unread-input.js';
+import { detectUnreadInput } from '../../../lib/tls/connections/unread-input.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
 import { startConnectProxy } from '../../helpers/connect-proxy.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
@@ -592,7 +592,7 @@ describe('A connection that is made ahead of its request', () => {
     connect();
     const spare = made.mock.results[0].value as tls.TLSSocket;
     await once(spare, 'session');
-    await until(() => !hasUnreadInput(spare));
+    await until(() => !detectUnreadInput(spare));
     endAll();
     expect(await call('/a', 'POST')).toBe('POST /a');
     expect(connections()).toBe(2);
@@ -1159,11 +1159,11 @@ describe("Unpublished parts of Node's that the agents use", () => {
     const socket = kind === 'TLS' ? tls.connect(options) : net.connect(options);
     const [other] = await accepted;
     // Session tickets come after the handshake.
-    await until(() => !hasUnreadInput(socket));
+    await until(() => !detectUnreadInput(socket));
     other.destroy();
-    expect(hasUnreadInput(socket)).toBe(true);
+    expect(detectUnreadInput(socket)).toBe(true);
     socket.destroy();
-    expect(hasUnreadInput(socket)).toBe(false);
+    expect(detectUnreadInput(socket)).toBe(false);
   });
 
   it("the event 'free' of an agent, with the connection: what hears it gives the connection to the next that waits", async () => {

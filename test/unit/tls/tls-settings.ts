@@ -6,7 +6,7 @@ import { type TlsInputs, type TlsSettings } from '../../../lib/config/resolved-o
 import { Secret } from '../../../lib/config/secret.js';
 import { checkIdentity } from '../../../lib/tls/material/check-identity.js';
 import { readIdentity } from '../../../lib/tls/material/read-identity.js';
-import { contextMaker } from '../../../lib/tls/material/secure-contexts.js';
+import { createContextMaker } from '../../../lib/tls/material/secure-contexts.js';
 
 /** Beside a function, no option has a variable. */
 export const locate = (option: string) => ({ option });
@@ -27,5 +27,5 @@ export async function loadIdentity(
   settings: TlsSettings,
   now = Date.now(),
 ): Promise<ReturnType<typeof checkIdentity>> {
-  return checkIdentity(await readIdentity(settings, systemClock), now, contextMaker(false));
+  return checkIdentity(await readIdentity(settings, systemClock), now, createContextMaker(false));
 }
