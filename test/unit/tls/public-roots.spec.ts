@@ -14,7 +14,7 @@ const PROGRAM = `
 import { rmSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import tls, { connect } from 'node:tls';
-import { contextMaker } from './secure-contexts.mjs';
+import { createContextMaker } from './secure-contexts.mjs';
 const { CHAIN, PORTS, ROOTS, OPAQUE } = process.env;
 if (OPAQUE) {
   // A Node whose contexts show no calls of their own.
@@ -28,7 +28,7 @@ const outcome = (secureContext, port) => new Promise((resolve) => {
   socket.on('error', () => resolve('refused'));
 });
 const seen = { token: [], api: [], others: [] };
-const contextsFor = contextMaker(false);
+const contextsFor = createContextMaker(false);
 for (let round = 0; round < 2; round += 1) {
   const { apiContext, tokenContext } = contextsFor({}, [CHAIN]);
   for (const port of JSON.parse(PORTS)) {
