@@ -33,7 +33,7 @@ const broken = (fault: () => Promise<never>): TokenStore => ({
   lock: fault,
 });
 
-/** The secret of a client, of a source that may change. */
+/** A client secret whose source may return another value each time. */
 function clientSecret(
   clock: FakeClock,
   read: () => string | Promise<string> = () => 'secret-1',
@@ -41,17 +41,17 @@ function clientSecret(
   return new ClientSecret(async () => new Secret(await read()), clock, String);
 }
 
-/** In [0, 1), the same in each run. */
+/** Returns a generator of pseudo-random numbers in [0, 1) that are the same in each run. */
 function randomNumbers(): () => number {
   let seed = 1;
   return () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647;
 }
 
-/** A store in memory, by the same clock. */
+/** A token store in memory that uses the fake clock. */
 class MemoryStore implements TokenStore {
   readonly entries = new Map<string, { value: string; until: number }>();
   readonly locks = new Map<string, number>();
-  /** How often an entry was looked for. */
+  /** How often get() was called. */
   reads = 0;
 
   constructor(readonly clock: FakeClock) {}
@@ -89,7 +89,7 @@ interface StoreSetUp {
 function makeStore({ source, store, clock, certificate, random = () => 0, ...more }: StoreSetUp) {
   const secret = more.secret ?? clientSecret(clock);
   const owner = () => ({ ...OWNER, fingerprint256: certificate?.() });
-  // As the endpoint: the certificate of its beginning, and the secret that it has read by its end.
+  // Like TokenEndpoint: the certificate in use when the request starts, and the secret last read when it ends.
   const endpoint: TokenSource = {
     request: async (scope, context) => {
       const before = owner();
@@ -105,7 +105,7 @@ function makeStore({ source, store, clock, certificate, random = () => 0, ...mor
   });
 }
 
-/** Processes that share a store and a clock. */
+/** Simulates processes that share a store and a clock. */
 function setUp() {
   const clock = new FakeClock();
   const store = new MemoryStore(clock);
@@ -120,7 +120,7 @@ function setUp() {
         isAwaited: () => true,
         ...context,
       });
-    /** The endpoint answers at once, if it is asked. */
+    /** Gets a token. If the endpoint receives a request, it grants a token at once. */
     const fill = async (expiresIn = 600, accessToken?: string): Promise<TokenGrant> => {
       const waiting = request();
       await settle();
@@ -131,7 +131,7 @@ function setUp() {
     };
     return { source, shared, request, fill };
   };
-  /** Some that all want a token, and what they asked the endpoint together. */
+  /** Starts several processes that all want a token, and collects the token requests of all of them. */
   const startMany = (count: number, options: Partial<StoreSetUp> = {}) => {
     const all = Array.from({ length: count }, () => start(options));
     const asked = () => all.flatMap(({ source }) => source.requests);
@@ -139,7 +139,7 @@ function setUp() {
       Promise.all(all.map(({ request }) => request('api', context)));
     return { asked, requestAll };
   };
-  /** One that has the lock, and never does anything again. */
+  /** A process that takes the lock and crashes: its clock never runs. */
   const startAndDie = async (): Promise<void> => {
     void start({ clock: new FakeClock() }).request();
     await settle();
@@ -151,8 +151,8 @@ const tokensOf = (grants: TokenGrant[]): string[] => [
   ...new Set(grants.map(({ accessToken }) => accessToken)),
 ];
 
-describe('a token of another process', () => {
-  it('is found with its age, without a request, and nothing is left', async () => {
+describe('Shared token store: tokens of other processes', () => {
+  it('takes a token that another process stored, with its age and without a token request, and leaves no lock or timer', async () => {
     const { clock, store, start } = setUp();
     await start().fill();
     await clock.advance(60_000);
@@ -167,7 +167,7 @@ describe('a token of another process', () => {
     expect([other.source.requests.length, store.locks.size, clock.timers]).toEqual([0, 0, 0]);
   });
 
-  it('is not taken if it will not do', async () => {
+  it('requests a new token if the caller does not accept the stored token', async () => {
     const { start } = setUp();
     await start().fill();
     const other = start();
@@ -177,7 +177,7 @@ describe('a token of another process', () => {
     expect((await waiting).accessToken).toBe('token-2');
   });
 
-  it('is taken out where it does not work, if it is still the one there', async () => {
+  it('deletes a stored token that does not work, but not another token that is stored by now', async () => {
     const { store, start } = setUp();
     const first = start();
     await first.fill();
@@ -200,7 +200,7 @@ describe('a token of another process', () => {
     expect(store.entries.size).toBe(1);
   });
 
-  it('is not older for the wait before it, nor is one of its own', async () => {
+  it('does not add the time that a process waited for the lock to the age of a token, whether requested or found in the store', async () => {
     const { clock, start, startAndDie } = setUp();
     await startAndDie();
     const [holder, other] = [start({ random: () => 0.4 }), start()];
@@ -220,7 +220,7 @@ describe('a token of another process', () => {
     expect(grants.map(({ ageMs }) => ageMs === undefined).sort()).toEqual([false, true]);
   });
 
-  it('is not there if it ended on its way, because the process that asked was suspended', async () => {
+  it('does not store a token that expired during the request because the process was suspended', async () => {
     const { clock, store, start } = setUp();
     const { request, source } = start();
     const waiting = request();
@@ -232,7 +232,7 @@ describe('a token of another process', () => {
     expect([store.entries.size, store.locks.size]).toEqual([0, 0]);
   });
 
-  it('is under the certificate that it was requested with', async () => {
+  it('stores a token under the client certificate that it was requested with, even if the certificate changes during the request', async () => {
     const { start } = setUp();
     const used = { certificate: 'AA' };
     const a = start({ certificate: () => used.certificate });
@@ -249,7 +249,7 @@ describe('a token of another process', () => {
     expect([before, after].map(({ source }) => source.requests.length)).toEqual([0, 1]);
   });
 
-  it('without a life is there for a second: one request of 24 replicas, each of whom waits for it', async () => {
+  it('lets 24 replicas share one token without a lifetime, which stays in the store for 1 s', async () => {
     const { store, clock, startMany } = setUp();
     const { asked, requestAll } = startMany(24);
     const waiting = requestAll();
@@ -264,7 +264,7 @@ describe('a token of another process', () => {
     expect([store.entries.has(key), await store.get(key)]).toEqual([true, undefined]);
   });
 
-  it('without a life is found by a replica whose clock differs too', async () => {
+  it('takes a token without a lifetime although the clocks of the replicas differ by an hour', async () => {
     const { clock, start } = setUp();
     for (const jump of [-3_600_000, 3_600_000]) {
       await start().fill(0);
@@ -277,13 +277,13 @@ describe('a token of another process', () => {
   });
 });
 
-describe('who asks the endpoint', () => {
+describe('Shared token store: lock and number of requests', () => {
   it.each([
     [2_000, 1],
     [3_900, 1],
     [7_900, 2],
     [9_500, 3],
-  ])('an endpoint that takes %s ms gets %s requests of 40 processes', async (ms, count) => {
+  ])('an endpoint that takes %s ms to respond gets %s requests from 40 processes', async (ms, count) => {
     const { clock, startMany } = setUp();
     const { asked, requestAll } = startMany(40);
     const waiting = requestAll();
@@ -293,12 +293,12 @@ describe('who asks the endpoint', () => {
     expect(asked()).toHaveLength(count);
     first.grant(600, 'slow');
     await clock.advance(200);
-    // Those that asked too, and got no answer in time, find it as well.
+    // The processes whose own requests got no response in time find the token in the store too.
     for (const late of asked()) late.fail(new Error('no answer'));
     expect(tokensOf(await waiting)).toEqual(['slow']);
   });
 
-  it('a holder that dies holds others up for 4 s at most, and then one of them asks for all', async () => {
+  it('takes over the lock of a crashed process after 4 s, and then one process requests the token for all', async () => {
     const { clock, startMany, startAndDie } = setUp();
     await startAndDie();
     await clock.advance(100);
@@ -308,7 +308,7 @@ describe('who asks the endpoint', () => {
     expect(asked()).toHaveLength(0);
     await clock.advance(300);
     expect(asked()).toHaveLength(1);
-    // An endpoint that is slow then too, and has the rest of the time, but for a last look.
+    // The endpoint is slow this time too. It gets the remaining time, except for a last look into the store.
     await clock.advance(1_500);
     expect(asked()[0].context.timeoutMs).toBeLessThanOrEqual(10_000 - 3_900 - 300);
     asked()[0].grant(600);
@@ -318,10 +318,10 @@ describe('who asks the endpoint', () => {
   });
 
   it.each([1, 24])(
-    'a lock that never ends holds %s processes up for 5 s at most, and one asks for all',
+    'waits at most 5 s for a lock that never ends when %s processes want a token, and then one requests for all',
     async (count) => {
       const { clock, store, startMany } = setUp();
-      // As well: a store of JavaScript that says whether it has the lock.
+      // With one process, also cover a store written in JavaScript whose lock() returns true instead of a function.
       store.lock = async () => (count === 1 ? (true as never) : undefined);
       const { asked, requestAll } = startMany(count);
       const waiting = requestAll();
@@ -336,7 +336,7 @@ describe('who asks the endpoint', () => {
     },
   );
 
-  it('nor does a sign of a request that somebody left there for ever', async () => {
+  it('stops waiting for a heartbeat entry that never changes, and requests the token itself', async () => {
     const { clock, store, start } = setUp();
     const get = store.get.bind(store);
     const set = store.set.bind(store);
@@ -352,7 +352,7 @@ describe('who asks the endpoint', () => {
     expect((await waiting).accessToken).toBe('one');
   });
 
-  it('whoever gets the lock looks once more, as the one before may have just written', async () => {
+  it('looks into the store once more after getting the lock, and finds the token that the previous holder has just written', async () => {
     const { store, start } = setUp();
     const lock = store.lock.bind(store);
     store.lock = async (key, ttlMs) => {
@@ -364,7 +364,7 @@ describe('who asks the endpoint', () => {
     expect([await one.request(), one.source.requests]).toMatchObject([{ accessToken: 'just now' }, []]);
   });
 
-  it('nobody gets the lock before the token is in a store that is slow', async () => {
+  it('keeps the lock until a slow store has written the token, so that no other process requests one', async () => {
     const { clock, store, startMany } = setUp();
     const set = store.set.bind(store);
     store.set = async (key, value, ttlMs) => {
@@ -380,7 +380,7 @@ describe('who asks the endpoint', () => {
     expect(asked()).toHaveLength(1);
   });
 
-  it('an endpoint that never answers gets at most 4 requests in 12 s, whenever callers come', async () => {
+  it('sends at most 4 requests in any 12 s from 24 processes to an endpoint that never responds', async () => {
     const { clock, start } = setUp();
     const random = randomNumbers();
     const at: number[] = [];
@@ -411,7 +411,7 @@ describe('who asks the endpoint', () => {
   });
 });
 
-describe('an endpoint that fails while callers wait', () => {
+describe('Shared token store: failed requests while callers wait', () => {
   const unavailable = (): ServiceTokenError =>
     new ServiceTokenError({
       code: 'token_unavailable',
@@ -423,7 +423,7 @@ describe('an endpoint that fails while callers wait', () => {
       retryAfter: 2,
     });
 
-  it('is asked once a second by all processes, and each gets the error of its answer', async () => {
+  it('sends about one request a second from 20 processes to a failing endpoint, and all get the error of its response', async () => {
     const { clock, startMany } = setUp();
     let requests = 0;
     const source = { request: () => ((requests += 1), Promise.reject(unavailable())) };
@@ -445,7 +445,7 @@ describe('an endpoint that fails while callers wait', () => {
     }
   });
 
-  it('is asked by the next process at once after a connection fault, which may be of one process alone', async () => {
+  it('lets the next process request at once after a connection fault, which may affect one process only', async () => {
     const { start } = setUp();
     const faulty = start();
     const waiting = faulty.request().catch((error: unknown) => error);
@@ -456,7 +456,7 @@ describe('an endpoint that fails while callers wait', () => {
     expect((await start().fill()).accessToken).toBe('token-1');
   });
 
-  it('is waited for by no caller of another process if a renewal failed, whose lock stays to its end', async () => {
+  it('gives callers in other processes the error of a failed renewal until the lock ends after 4 s', async () => {
     const { clock, start } = setUp();
     const renewal = start();
     const failed = renewal.request('api', { isAwaited: () => false }).catch((error: unknown) => error);
@@ -470,7 +470,7 @@ describe('an endpoint that fails while callers wait', () => {
     expect((await caller.fill()).accessToken).toBe('token-1');
   });
 
-  it('is asked again within 5 s, though the store keeps the failure and the lock for ever', async () => {
+  it('requests again within 5 s although the store keeps the failure and the lock for ever', async () => {
     const { clock, store, start } = setUp();
     const set = store.set.bind(store);
     store.set = (key, value) => set(key, value, Infinity);
@@ -489,7 +489,7 @@ describe('an endpoint that fails while callers wait', () => {
     expect((await waiting).accessToken).toBe('token-1');
   });
 
-  it('gives no lock back after the module has closed, and leaves no timer', async () => {
+  it('does not release the lock and leaves no timer after the module has closed', async () => {
     const { clock, store, start } = setUp();
     const closing = new AbortController();
     const one = start();
@@ -505,10 +505,10 @@ describe('an endpoint that fails while callers wait', () => {
   });
 });
 
-describe('where no caller waits', () => {
+describe('Shared token store: requests that no caller waits for', () => {
   const isAwaited = (): boolean => false;
 
-  it('looks for the token of another process once a second', async () => {
+  it('looks for the token of another process less often while no caller waits', async () => {
     const { clock, store, start, startMany } = setUp();
     const first = start();
     const asked = first.request();
@@ -517,7 +517,7 @@ describe('where no caller waits', () => {
     await settle();
     store.reads = 0;
     await clock.advance(3_000);
-    // With a caller each it would be 120, as random() is 0.
+    // Each process reads 12 times in 3 s. If a caller waited it would read 60 times, because random() is 0.
     expect(store.reads / 10).toBeLessThan(30);
     first.source.last.grant(600);
     await asked;
@@ -525,7 +525,7 @@ describe('where no caller waits', () => {
     expect(tokensOf(await waiting)).toEqual(['token-1']);
   });
 
-  it('an endpoint that fails at once gets one request in 4 s of all processes', async () => {
+  it('sends at most 3 requests in 8.5 s from 40 processes to an endpoint that fails at once', async () => {
     const { clock, startMany } = setUp();
     let requests = 0;
     const source = { request: () => ((requests += 1), Promise.reject(new Error('down'))) };
@@ -536,7 +536,7 @@ describe('where no caller waits', () => {
     expect(requests).toBeLessThanOrEqual(3);
   });
 
-  it('a failed request keeps its lock until that ends; of callers, the next one asks at once', async () => {
+  it('keeps the lock of a failed renewal until it ends after 4 s, but releases the lock of a failed request that a caller waited for', async () => {
     const { clock, start } = setUp();
     const failed = async (context: Partial<TokenRequestContext>): Promise<void> => {
       const { request, source } = start();
@@ -555,7 +555,7 @@ describe('where no caller waits', () => {
     expect(next.source.requests).toHaveLength(1);
   });
 
-  it('a store that does not work has 5 s to come back', async () => {
+  it('waits 5 s for a failing store to recover before it requests a token that no caller waits for', async () => {
     const { clock, store, start } = setUp();
     await start().fill();
     const get = store.get.bind(store);
@@ -579,8 +579,8 @@ describe('where no caller waits', () => {
   });
 });
 
-describe('a renewal by a cache', () => {
-  /** @param endpointMs the time of each token request */
+describe('Shared token store: renewals by the token cache', () => {
+  /** @param endpointMs how long each token request takes */
   function setUpCache(
     makeTokenStore: (clock: FakeClock) => TokenStore,
     expiresIn: number,
@@ -594,7 +594,7 @@ describe('a renewal by a cache', () => {
     const random = () => 0.9;
     const source = makeStore({ source: { request }, store: makeTokenStore(clock), clock, random });
     const cache = makeCache({ source, clock, random, maxEntries: 100, customerRequests: 10 });
-    /** Milliseconds that each call waited for its token. */
+    /** How many milliseconds each call waited for its token. */
     const waits: number[] = [];
     const get = async (scope: string): Promise<void> => {
       const begun = clock.monotonic();
@@ -604,7 +604,7 @@ describe('a renewal by a cache', () => {
     return { clock, cache, get, waits };
   }
 
-  it('waits for a store no longer than 1.5 s while a caller waits for its place', async () => {
+  it('waits at most 1.5 s for a failing store while a caller waits for a free place', async () => {
     const { clock, cache, get, waits } = setUpCache(() => broken(down), 300, 10);
     const customers = Array.from({ length: 20 }, (_, index) => `customer.${index}`);
     const all = Promise.all(customers.map(get));
@@ -623,20 +623,23 @@ describe('a renewal by a cache', () => {
   it.each<[string, (clock: FakeClock) => TokenStore]>([
     ['a store that is down', () => broken(down)],
     ['a lock', (clock) => new MemoryStore(clock)],
-  ])('does not wait for %s where the token soon ends', async (_name, makeTokenStore) => {
-    const { clock, cache, get, waits } = setUpCache(makeTokenStore, 5, 200);
-    for (let ms = 0; ms < 20_000; ms += 50) {
-      void get('api');
-      await clock.advance(50);
-    }
-    expect(waits.length).toBeGreaterThan(390);
-    expect(Math.max(...waits)).toBeLessThanOrEqual(200);
-    cache.close();
-  });
+  ])(
+    'does not let a call wait for %s longer than for one token request when the token expires soon',
+    async (_name, makeTokenStore) => {
+      const { clock, cache, get, waits } = setUpCache(makeTokenStore, 5, 200);
+      for (let ms = 0; ms < 20_000; ms += 50) {
+        void get('api');
+        await clock.advance(50);
+      }
+      expect(waits.length).toBeGreaterThan(390);
+      expect(Math.max(...waits)).toBeLessThanOrEqual(200);
+      cache.close();
+    },
+  );
 });
 
-describe('the client secret', () => {
-  it('is read once for the store and the request that follows, and for a second', async () => {
+describe('Shared token store: client secret', () => {
+  it('reads the client secret once per second, so that the store and the token request share one reading', async () => {
     const clock = new FakeClock();
     let reads = 0;
     const secret = clientSecret(clock, () => `secret-${(reads += 1)}`);
@@ -654,7 +657,7 @@ describe('the client secret', () => {
     ]);
   });
 
-  it('replicas with the old and the new one do not overwrite the entries of each other', async () => {
+  it('keeps separate entries for the old and the new secret, so that replicas do not overwrite each other', async () => {
     const { clock, store, start } = setUp();
     let current = 'secret-1';
     const changing = start({ secret: clientSecret(clock, () => current) });
@@ -663,14 +666,14 @@ describe('the client secret', () => {
     const other = start({ secret: clientSecret(clock, () => current) });
     await other.fill(600, 'with the new');
     expect([other.source.requests.length, store.entries.size]).toEqual([1, 2]);
-    // It learns of the new one with its next request, and most others have not yet.
+    // A process notices the new secret only with its next request, so the two secrets are used side by side for a while.
     await clock.advance(10_000);
     expect((await changing.request()).accessToken).toBe('with the old');
     const third = start({ secret: clientSecret(clock, () => current) });
     expect((await third.request()).accessToken).toBe('with the new');
   });
 
-  it('after a rotation one process requests the token, and none with the old secret', async () => {
+  it('requests a token from one process only after a secret rotation, and never with the old secret', async () => {
     const { clock, start } = setUp();
     let current = 'secret-1';
     const sent: (string | undefined)[] = [];
@@ -693,7 +696,7 @@ describe('the client secret', () => {
     expect(sent).toEqual(['secret-1', 'secret-2']);
   });
 
-  it('that takes long to read anew delays a token of another process by 1 s at most', async () => {
+  it('hands over a token of another process after 1 s at the latest while the new secret is still being read', async () => {
     const { clock, start } = setUp();
     let reads = 0;
     const secret = clientSecret(clock, () => ((reads += 1) === 1 ? 'secret-1' : hang()));
@@ -710,7 +713,7 @@ describe('the client secret', () => {
     expect([reads, token]).toEqual([2, 'token-1']);
   });
 
-  it('that is never read ends with the request', async () => {
+  it('stops waiting for a secret that never arrives when the request is aborted', async () => {
     const { clock, start } = setUp();
     const { request } = start({ secret: clientSecret(clock, hang) });
     const closing = new AbortController();
@@ -720,7 +723,7 @@ describe('the client secret', () => {
     await expect(asked).rejects.toThrow('closed');
   });
 
-  it('cannot be read: that is the outcome, and the store is not asked', async () => {
+  it('rejects with client_secret_unavailable without using the store or the endpoint if the secret cannot be read', async () => {
     const { clock, store, start } = setUp();
     const sealed = () => Promise.reject(new Error('vault'));
     const { request, source } = start({ secret: clientSecret(clock, sealed) });
@@ -729,44 +732,44 @@ describe('the client secret', () => {
   });
 });
 
-describe('the entry of a token', () => {
+describe('Shared token store: format of an entry', () => {
   const NOW = Date.UTC(2030, 0, 1);
   const keys = new StoreKeys(new Secret('secret-1'));
   const otherKeys = new StoreKeys(new Secret('secret-2'));
   const grant = { accessToken: 'token-1', scope: 'customer.b', expiresIn: 600 };
-  const entry = (scope = 'customer.b', owner: object = OWNER, by = keys): StoredToken =>
-    new StoredToken(by, scope, owner as typeof OWNER);
-  const written = (): string => entry().write(grant, NOW).value;
+  const entry = (scope = 'customer.b', owner: object = OWNER, withKeys = keys): StoredToken =>
+    new StoredToken(withKeys, scope, owner as typeof OWNER);
+  const writeEntry = (): string => entry().write(grant, NOW).value;
 
-  it('is read as it was written, with its age, and ends before its token', () => {
+  it('reads an entry with the age of its token, and gives the entry a shorter TTL than the token', () => {
     const { value, ttlMs } = entry().write(grant, NOW);
     expect(ttlMs).toBe(570_000);
     expect(entry().read(value, NOW + 60_000)).toEqual({ ...grant, ageMs: 60_000 });
-    // A reader whose clock is behind takes it as new.
+    // A reader whose clock is behind treats the token as new.
     expect(entry().read(value, NOW - 60_000)).toEqual({ ...grant, ageMs: 0 });
   });
 
-  it('is there only for the time that its token has left when it arrives', () => {
+  it('shortens the TTL of an entry by the age of its token', () => {
     expect(entry().write(grant, NOW, 60_000).ttlMs).toBe(510_000);
     expect(entry().read(entry().write(grant, NOW, 60_000).value, NOW)).toEqual({ ...grant, ageMs: 60_000 });
   });
 
-  it('shows no token, scope or client, in any encoding, and is another one each time', () => {
-    const encoded = [entry().key.slice('token:v1:{'.length), written()];
+  it('shows no token, scope, client or secret in key and value, and encrypts the same token differently each time', () => {
+    const encoded = [entry().key.slice('token:v1:{'.length), writeEntry()];
     const texts = [...encoded, ...encoded.map((text) => Buffer.from(text, 'base64url').toString('latin1'))];
     for (const secret of ['token-1', 'customer', 'client-1', 'secret-1'])
       expect(texts.join()).not.toContain(secret);
-    expect(written()).not.toBe(written());
+    expect(writeEntry()).not.toBe(writeEntry());
   });
 
-  it('is found and read by replicas of another version of the package', () => {
+  it('reads the key and value that other versions of the package write', () => {
     const key = 'token:v1:{zJgpw_qReFObxX6mMbUVi6g3KC1f7vgcadPqn-16IbY}';
     const value =
       'v1.LUkTrLGgvwATdw1vWJd88QpSLr1EWWc9UsM3emJqGFiJAB-3QCESrKus2nrLlpb7Hz8tR44zmObBFBayvWgjdQ3uK024stF_dX7mfswxEglHourAFKQwYw0nhA4KMj8y7pzHP341Xx0F7BwbkbOgVAAYzg';
     expect([entry().key, entry().read(value, NOW)]).toEqual([key, { ...grant, ageMs: 0 }]);
   });
 
-  it('has a key of its own for each endpoint, client, scope, certificate and secret', () => {
+  it('uses a different key for each endpoint, client, scope, certificate and secret', () => {
     const others = [
       entry('customer.b', { ...OWNER, tokenUrl: 'https://other.example/oauth2/token' }),
       entry('customer.b', { ...OWNER, clientId: 'client-2' }),
@@ -775,32 +778,32 @@ describe('the entry of a token', () => {
       entry('customer.b', OWNER, otherKeys),
     ];
     expect(new Set([entry(), ...others].map(({ key }) => key)).size).toBe(6);
-    // Redis Cluster: the part in braces chooses the slot.
+    // In Redis Cluster the part in braces chooses the hash slot, so the entry and its lock share one.
     expect(entry().key).toMatch(/^token:v1:\{[\w-]{43}\}$/);
     expect(entry().lockKey).toBe(`${entry().key}:lock`);
   });
 
-  it('is not read after its end, though somebody puts it back', () => {
-    expect(entry().read(written(), NOW + 599_999)).toBeDefined();
-    expect(entry().read(written(), NOW + 600_000)).toBeUndefined();
+  it('does not read an entry after its token has expired, even if it is still in the store', () => {
+    expect(entry().read(writeEntry(), NOW + 599_999)).toBeDefined();
+    expect(entry().read(writeEntry(), NOW + 600_000)).toBeUndefined();
   });
 
   const atOwnKey = Object.assign(entry('customer.b', OWNER, otherKeys), { key: entry().key });
   it.each<[string, StoredToken, string | undefined]>([
-    ['nothing', entry(), undefined],
+    ['missing', entry(), undefined],
     ['empty', entry(), ''],
-    ['in clear', entry(), JSON.stringify({ ...grant, issuedAt: NOW, lifetimeS: 600 })],
-    ['of another format', entry(), written().replace('v1.', 'v2.')],
-    ['too long to be one', entry(), `v1.${'A'.repeat(70_000)}`],
-    ['moved to another key', entry('customer.c'), written()],
-    ['of another secret, at the same key', atOwnKey, written()],
-    // Who wrote it knows the secret.
+    ['not encrypted', entry(), JSON.stringify({ ...grant, issuedAt: NOW, lifetimeS: 600 })],
+    ['of another format', entry(), writeEntry().replace('v1.', 'v2.')],
+    ['longer than any entry', entry(), `v1.${'A'.repeat(70_000)}`],
+    ['moved to another key', entry('customer.c'), writeEntry()],
+    ['encrypted with another secret, at the same key', atOwnKey, writeEntry()],
+    // The writer knows the secret, but the scope inside the entry does not match its key.
     ['of another scope', entry(), entry().write({ ...grant, scope: 'api' }, NOW).value],
-  ])('is ignored if it is not to be trusted: %s', (_name, reader, value) => {
+  ])('ignores an entry that is %s', (_name, reader, value) => {
     expect(reader.read(value, NOW)).toBeUndefined();
   });
 
-  it('is no failure, and a failure is no token; neither is read with another secret', () => {
+  it('does not confuse a token entry with a failure entry, and reads a failure only with its own key and for 5 s', () => {
     const error = new ServiceTokenError({
       code: 'token_refused',
       message: 'no',
@@ -811,7 +814,7 @@ describe('the entry of a token', () => {
     expect(entry().readFailure(failure, NOW)).toEqual(error);
     expect(entry().read(failure, NOW)).toBeUndefined();
     for (const [reader, value] of [
-      [entry(), written()],
+      [entry(), writeEntry()],
       [entry('customer.c'), failure],
       [entry('customer.b', OWNER, otherKeys), failure],
     ] as const)
@@ -819,8 +822,8 @@ describe('the entry of a token', () => {
     for (const now of [NOW - 5_001, NOW + 5_001]) expect(entry().readFailure(failure, now)).toBeUndefined();
   });
 
-  it('is ignored if it was truncated or changed, anywhere', () => {
-    const value = written();
+  it('ignores an entry that was truncated or changed at any position', () => {
+    const value = writeEntry();
     for (let end = 0; end < value.length; end += 1)
       expect(entry().read(value.slice(0, end), NOW)).toBeUndefined();
     const bytes = Buffer.from(value.slice(3), 'base64url');
@@ -832,8 +835,8 @@ describe('the entry of a token', () => {
   });
 });
 
-describe('a store in trouble', () => {
-  /** A store whose behaviour the test sets; it counts what it is asked. */
+describe('Shared token store: store failures', () => {
+  /** A store whose behaviour the test sets. It records the calls that it receives. */
   class SetStore implements TokenStore {
     asked: string[] = [];
     reads: () => Promise<string | undefined> = async () => 'value';
@@ -880,7 +883,7 @@ describe('a store in trouble', () => {
       0,
     ],
     ['hangs', hang, 250],
-  ])('that %s: a token is there nevertheless', async (_name, fault, afterMs) => {
+  ])('requests a token from the endpoint if the store %s', async (_name, fault, afterMs) => {
     const { clock, start } = setUp();
     const { request, source, shared } = start({ store: broken(fault) });
     const waiting = request();
@@ -895,36 +898,39 @@ describe('a store in trouble', () => {
   });
 
   it.each([
-    ['250 ms', 250, undefined],
-    ['the time that it names itself', 40, 40],
-  ])('that does not answer is waited for %s, and then left alone for 1 s', async (_name, ms, timeout) => {
-    const { clock, guarded, asked, store } = setUpGuarded({ timeout, reads: hang });
-    let isOver = false;
-    void guarded.get('a').then(() => (isOver = true));
-    await clock.advance(ms - 1);
-    expect(isOver).toBe(false);
-    await clock.advance(1);
-    await settle();
-    expect([isOver, guarded.isAvailable, asked()]).toEqual([true, false, ['get a']]);
-    for (let times = 0; times < 2; times += 1) {
-      await clock.advance(999);
-      expect([await guarded.get('a'), await guarded.lock('a', 1)]).toEqual([undefined, 'none']);
-      await guarded.set('a', 'b', 1);
-      await guarded.delete('a', 'b');
-      expect(asked()).toEqual([]);
+    ['250 ms by default', 250, undefined],
+    ['the timeout that the store sets', 40, 40],
+  ])(
+    'gives up on a store that does not respond after %s, and then leaves it alone for 1 s',
+    async (_name, ms, timeout) => {
+      const { clock, guarded, asked, store } = setUpGuarded({ timeout, reads: hang });
+      let isOver = false;
+      void guarded.get('a').then(() => (isOver = true));
+      await clock.advance(ms - 1);
+      expect(isOver).toBe(false);
       await clock.advance(1);
-      void guarded.get('a');
-      await clock.advance(ms);
-      expect(asked()).toEqual(['get a']);
-    }
-    store.reads = async () => 'value';
-    await clock.advance(1_000);
-    expect([guarded.isAvailable, await guarded.get('a'), asked()]).toEqual([true, 'value', ['get a']]);
-    expect(clock.timers).toBe(0);
-  });
+      await settle();
+      expect([isOver, guarded.isAvailable, asked()]).toEqual([true, false, ['get a']]);
+      for (let times = 0; times < 2; times += 1) {
+        await clock.advance(999);
+        expect([await guarded.get('a'), await guarded.lock('a', 1)]).toEqual([undefined, 'none']);
+        await guarded.set('a', 'b', 1);
+        await guarded.delete('a', 'b');
+        expect(asked()).toEqual([]);
+        await clock.advance(1);
+        void guarded.get('a');
+        await clock.advance(ms);
+        expect(asked()).toEqual(['get a']);
+      }
+      store.reads = async () => 'value';
+      await clock.advance(1_000);
+      expect([guarded.isAvailable, await guarded.get('a'), asked()]).toEqual([true, 'value', ['get a']]);
+      expect(clock.timers).toBe(0);
+    },
+  );
 
-  it('is not meant if the process stood still: the answer has its time once more', async () => {
-    // A client may send its commands in the next turn of the event loop only.
+  it('gives a store another timeout period when the event loop was blocked during the first', async () => {
+    // A Redis client may send its commands only in the next turn of the event loop.
     const reads = async (): Promise<string> => {
       await nextTurn();
       await nextTurn();
@@ -939,7 +945,7 @@ describe('a store in trouble', () => {
     expect(guarded.isAvailable).toBe(true);
   });
 
-  /** As that of node-redis, which has no code. */
+  /** Like the error of node-redis, which has no code. */
   class ClientClosedError extends Error {}
 
   it.each([
@@ -949,30 +955,33 @@ describe('a store in trouble', () => {
     ['anything else, with redis://user:password@host', 'error'],
     [new ClientClosedError('redis://user:password@host'), 'ClientClosedError'],
     [null, 'error'],
-  ])('that refuses (%p) is named in one warning a minute, and again when it works', async (error, cause) => {
-    const { clock, store, guarded, lines, asked } = setUpGuarded();
-    store.writes = async () => {
-      throw (typeof error === 'string' ? new Error(error) : error) as Error;
-    };
-    for (let call = 0; call < 11; call += 1) {
-      await guarded.set('a', 'b', 1);
+  ])(
+    'logs one warning about a store that fails (%p) with the cause %s, and logs once when it works again',
+    async (error, cause) => {
+      const { clock, store, guarded, lines, asked } = setUpGuarded();
+      store.writes = async () => {
+        throw (typeof error === 'string' ? new Error(error) : error) as Error;
+      };
+      for (let call = 0; call < 11; call += 1) {
+        await guarded.set('a', 'b', 1);
+        await clock.advance(5_000);
+      }
+      expect(asked()).toHaveLength(11);
+      expect(lines).toEqual([
+        `warn The token store has failed (${cause}). Until it works again, this process requests tokens of its own.`,
+      ]);
       await clock.advance(5_000);
-    }
-    expect(asked()).toHaveLength(11);
-    expect(lines).toEqual([
-      `warn The token store has failed (${cause}). Until it works again, this process requests tokens of its own.`,
-    ]);
-    await clock.advance(5_000);
-    await guarded.set('a', 'b', 1);
-    expect(lines).toHaveLength(2);
-    store.writes = async () => undefined;
-    await clock.advance(5_000);
-    await guarded.set('a', 'b', 1);
-    await guarded.set('a', 'b', 1);
-    expect(lines.slice(2)).toEqual(['log The token store works again.']);
-  });
+      await guarded.set('a', 'b', 1);
+      expect(lines).toHaveLength(2);
+      store.writes = async () => undefined;
+      await clock.advance(5_000);
+      await guarded.set('a', 'b', 1);
+      await guarded.set('a', 'b', 1);
+      expect(lines.slice(2)).toEqual(['log The token store works again.']);
+    },
+  );
 
-  it('gets its lock back from its holder, but not after its time: it may be that of another by then', async () => {
+  it('releases a lock before its TTL ends, but not afterwards, because another process may hold it by then', async () => {
     const { clock, guarded, asked } = setUpGuarded();
     const [first, second] = [await guarded.lock('a', 100), await guarded.lock('b', 100)];
     if (typeof first !== 'function' || typeof second !== 'function') throw new Error('no lock');
@@ -986,7 +995,7 @@ describe('a store in trouble', () => {
     expect(asked()).toEqual([]);
   });
 
-  it('a lock that another process has is taken; of a store that has none, there is none', async () => {
+  it('reports a lock that another process holds as taken, and a store without locks as none', async () => {
     const { store, guarded } = setUpGuarded();
     store.lock = async () => undefined;
     expect(await guarded.lock('a', 100)).toBe('taken');
@@ -995,11 +1004,11 @@ describe('a store in trouble', () => {
   });
 });
 
-describe('the requests of a fleet', () => {
+describe('Shared token store: requests of many replicas', () => {
   const HOUR_MS = 3_600_000;
   const LIFETIME_S = 3_600;
 
-  /** Those for one token in this time, of replicas that start together. */
+  /** Counts the requests for one token that replicas which start together send in this time. */
   async function requestsOf(replicas: number, ms: number, { isShared = true } = {}): Promise<number> {
     const clock = new FakeClock();
     const store = new MemoryStore(clock);
@@ -1029,16 +1038,16 @@ describe('the requests of a fleet', () => {
     return requests;
   }
 
-  it('in a day are those of docs/fleet.md: 33 of one replica alone, and of eight over a store', async () => {
+  it('sends as many requests in a day as docs/fleet.md says, for one replica alone and for eight with a store', async () => {
     const { text } = await readDocument('docs/fleet.md');
-    const told = [...text.matchAll(/requests? (\d+)\b/g)].map(([, number]) => Number(number));
+    const documented = [...text.matchAll(/requests? (\d+)\b/g)].map(([, number]) => Number(number));
     const day = 24 * HOUR_MS;
-    expect([await requestsOf(1, day, { isShared: false }), await requestsOf(8, day)]).toEqual(told);
+    expect([await requestsOf(1, day, { isShared: false }), await requestsOf(8, day)]).toEqual(documented);
   });
 
   inSoak(() => {
-    it('of 1,000 replicas are as many over a store as of one', async () => {
-      // Three points of renewal, as a day of a thousand takes its time.
+    it('sends 4 requests in 2.3 hours from 1,000 replicas, as many as from one', async () => {
+      // Only three renewals: simulating a whole day of 1,000 replicas takes too long.
       expect(await requestsOf(1_000, 2.3 * HOUR_MS)).toBe(4);
     }, 120_000);
   });

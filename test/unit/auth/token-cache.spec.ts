@@ -21,18 +21,18 @@ function setUp(options: Partial<Parameters<typeof makeCache>[0]> = {}) {
   const random = () => 0;
   const settings = { maxEntries: 10_000, customerReserveMs: 600_000 };
   const cache = makeCache({ source, clock, random, ...settings, ...options });
-  /** Gets a token; that of the api, 60 s from now, is `token-1`: usable for 54 s, due after 40.5 s. */
-  const filled = async (expiresIn = 60, scope = 'api'): Promise<AccessToken> => {
+  /** Gets a token. The default API token lasts 60 s: it is due for renewal after 40.5 s and usable for 54 s. */
+  const fillCache = async (expiresIn = 60, scope = 'api'): Promise<AccessToken> => {
     const waiting = cache.get(scope);
     await settle();
     source.last.grant(expiresIn);
     return waiting;
   };
   const scopes = () => source.requests.map(({ scope }) => scope);
-  return { clock, source, cache, filled, scopes };
+  return { clock, source, cache, fillCache, scopes };
 }
 
-/** The token, or the code of the error, of each. */
+/** For each promise, the token or the error code. */
 async function outcomes(promises: Promise<AccessToken>[]): Promise<string[]> {
   const settled = await Promise.allSettled(promises);
   return settled.map((outcome) =>
@@ -42,20 +42,23 @@ async function outcomes(promises: Promise<AccessToken>[]): Promise<string[]> {
   );
 }
 
-describe('one request per scope', () => {
-  it.each(['api', 'customer.c1'])('%s: 1,000 callers make one, and share its token', async (scope) => {
-    const { cache, source } = setUp();
-    const callers = Array.from({ length: 500 }, () => cache.get(scope));
-    await settle();
-    callers.push(...Array.from({ length: 500 }, () => cache.get(scope)));
-    await settle();
-    expect(source.requests).toHaveLength(1);
-    source.last.grant(3600);
-    expect(new Set(await Promise.all(callers)).size).toBe(1);
-    expect(cache.getCached(scope)?.accessToken).toBe('token-1');
-  });
+describe('Token cache: concurrent callers', () => {
+  it.each(['api', 'customer.c1'])(
+    'sends a single request for scope %s when 1,000 callers need a token, and gives all of them the same token',
+    async (scope) => {
+      const { cache, source } = setUp();
+      const callers = Array.from({ length: 500 }, () => cache.get(scope));
+      await settle();
+      callers.push(...Array.from({ length: 500 }, () => cache.get(scope)));
+      await settle();
+      expect(source.requests).toHaveLength(1);
+      source.last.grant(3600);
+      expect(new Set(await Promise.all(callers)).size).toBe(1);
+      expect(cache.getCached(scope)?.accessToken).toBe('token-1');
+    },
+  );
 
-  it('another scope is another request', async () => {
+  it('requests a token of its own for each scope', async () => {
     const { cache, source, scopes } = setUp();
     const both = [cache.get('api'), cache.get('customer.c1')];
     await settle();
@@ -64,18 +67,18 @@ describe('one request per scope', () => {
     expect(await outcomes(both)).toEqual(['token-1', 'token-2']);
   });
 
-  it('a rejection is shared by all who wait, and leaves nothing in the cache', async () => {
-    const { cache, source, clock, filled } = setUp();
+  it('gives a rejection to every waiting caller, and does not cache the rejection', async () => {
+    const { cache, source, clock, fillCache } = setUp();
     const callers = [cache.get('api'), cache.get('api')];
     await settle();
     source.last.fail(refusal('token_refused', 400));
     expect(await outcomes(callers)).toEqual(['token_refused', 'token_refused']);
     expect(cache.getCached('api')).toBeUndefined();
     await clock.advance(1_000);
-    expect((await filled()).accessToken).toBe('token-2');
+    expect((await fillCache()).accessToken).toBe('token-2');
   });
 
-  it('each caller gets an error of its own: what one host writes into it, no other caller sees', async () => {
+  it('gives each caller its own copy of the error, so that changes to the copy do not reach other callers', async () => {
     const { cache, source } = setUp();
     const details = { code: 'token_refused', message: 'no', status: 400, scope: 'api' } as const;
     const reason = new ServiceTokenError(details);
@@ -92,7 +95,7 @@ describe('one request per scope', () => {
     }
   });
 
-  it('a caller that aborts leaves the others their request', async () => {
+  it('rejects a caller that aborts, and keeps the request running for the other callers', async () => {
     const { cache, source } = setUp();
     const controller = new AbortController();
     const leaves = cache.get('api', { signal: controller.signal });
@@ -107,7 +110,7 @@ describe('one request per scope', () => {
     expect(source.requests).toHaveLength(1);
   });
 
-  it('a caller whose deadline comes is rejected alone, at once if it has no time left', async () => {
+  it('rejects only the caller whose timeout ends, and rejects a caller at once whose timeout is already over', async () => {
     const { cache, source, clock } = setUp();
     const hasty = [-5, 500].map((timeoutMs) => outcomes([cache.get('api', { timeoutMs })]));
     const patient = cache.get('api');
@@ -120,7 +123,7 @@ describe('one request per scope', () => {
     expect(source.requests).toHaveLength(1);
   });
 
-  it('a caller that waits holds the process, and no longer than that', async () => {
+  it('keeps the process alive while a caller waits, and holds no timer afterwards', async () => {
     const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     const before = timers();
     const { cache, source } = setUp({ clock: systemClock });
@@ -133,8 +136,8 @@ describe('one request per scope', () => {
   });
 });
 
-describe('a request that callers wait for', () => {
-  it('makes at most 3 attempts after connection faults and 5xx', async () => {
+describe('Token cache: attempts of a token request', () => {
+  it('makes at most 3 attempts with increasing pauses after connection faults and 5xx responses', async () => {
     const { cache, source, clock } = setUp({ random: () => 0.999 });
     const waiting = outcomes([cache.get('api'), cache.get('api')]);
     await settle();
@@ -155,11 +158,14 @@ describe('a request that callers wait for', () => {
 
   it.each([
     ['a refusal', refusal('token_refused', 400)],
-    ['an answer out of order', refusal('invalid_token_response', 200)],
+    ['an invalid token response', refusal('invalid_token_response', 200)],
     ['a TLS fault', new ServiceConnectionError({ kind: 'tls', message: 'wrong host name' })],
     ['a redirect', new ServiceConnectionError({ kind: 'redirect', message: 'elsewhere' })],
-    ['too much', new ServiceConnectionError({ kind: 'too_large', message: 'over the cap' })],
-  ])('makes one after %s', async (_name, error) => {
+    [
+      'a response that is too large',
+      new ServiceConnectionError({ kind: 'too_large', message: 'over the cap' }),
+    ],
+  ])('does not retry a token request that fails with %s', async (_name, error) => {
     const { cache, source, clock } = setUp();
     const waiting = outcomes([cache.get('api')]);
     await settle();
@@ -169,7 +175,7 @@ describe('a request that callers wait for', () => {
     expect(source.requests).toHaveLength(1);
   });
 
-  it('makes one for who wants no more, and three as soon as another caller waits', async () => {
+  it('makes a single attempt for a caller with once: true, but up to 3 attempts when another caller waits too', async () => {
     const { cache, source, clock } = setUp();
     const alone = outcomes([cache.get('api', { once: true })]);
     await settle();
@@ -187,21 +193,21 @@ describe('a request that callers wait for', () => {
       await clock.advance(1_000);
     }
     expect(await both).toEqual(['connection_reset', 'connection_reset']);
-    // With the one before, they are three failures in a row.
+    // Together with the failure of the first call these are three failures in a row.
     expect(source.requests).toHaveLength(3);
   });
 
-  it('ends after 10 s, and the next caller starts anew', async () => {
-    const { cache, source, clock, filled } = setUp();
+  it('gives up a token request after 10 s, and starts a new one for the next caller', async () => {
+    const { cache, source, clock, fillCache } = setUp();
     const waiting = outcomes([cache.get('api')]);
     await clock.advance(10_000);
     expect(await waiting).toEqual(['connection_timeout']);
     expect(source.requests).toHaveLength(1);
     expect(source.last.context.signal.aborted).toBe(true);
-    expect((await filled()).accessToken).toBe('token-2');
+    expect((await fillCache()).accessToken).toBe('token-2');
   });
 
-  it('asks again where the client secret could not be read, and says so at the end', async () => {
+  it('retries when the client secret cannot be read, and reports that when the time runs out, unless another fault came last', async () => {
     const unreadable = refusal('client_secret_unavailable', 0);
     for (const [faults, end] of [
       [[unreadable], 'client_secret_unavailable'],
@@ -221,9 +227,9 @@ describe('a request that callers wait for', () => {
   });
 
   it.each([
-    ['an attempt that failed', reset()],
+    ['a failed attempt', reset()],
     ['a Retry-After', refusal('token_rate_limited', 429, 5)],
-  ])('is not made again after %s when nobody waits any longer', async (_name, fault) => {
+  ])('does not retry after %s when no caller waits any longer', async (_name, fault) => {
     const { cache, source, clock } = setUp({ random: () => 0.5 });
     const controller = new AbortController();
     const waiting = outcomes([cache.get('api', { signal: controller.signal })]);
@@ -238,27 +244,30 @@ describe('a request that callers wait for', () => {
   });
 });
 
-describe('the life of a token', () => {
+describe('Token cache: token lifetime', () => {
   it.each([
     [1, 'api', 500],
     [3, 'api', 2_000],
     [60, 'api', 54_000],
     [300, 'api', 270_000],
     [3_600, 'api', 3_570_000],
-    // With 600 s left, or half of its life.
+    // customerReserveMs is 600 s, but at most half of the lifetime.
     [3_600, 'customer.c1', 3_000_000],
     [600, 'customer.c1', 300_000],
-  ])('of %d s for %s: it is handed out for %d ms, and not after that', async (expiresIn, scope, usableMs) => {
-    const { cache, clock, filled } = setUp({ refresh: 'on-expiry' });
-    await filled(expiresIn, scope);
-    await clock.advance(usableMs - 1);
-    expect(cache.getCached(scope)).toBeDefined();
-    await clock.advance(1);
-    expect(cache.getCached(scope)).toBeUndefined();
-  });
+  ])(
+    'hands out a token of %d s for scope %s for %d ms, and not afterwards',
+    async (expiresIn, scope, usableMs) => {
+      const { cache, clock, fillCache } = setUp({ refresh: 'on-expiry' });
+      await fillCache(expiresIn, scope);
+      await clock.advance(usableMs - 1);
+      expect(cache.getCached(scope)).toBeDefined();
+      await clock.advance(1);
+      expect(cache.getCached(scope)).toBeUndefined();
+    },
+  );
 
   it.each(['api', 'customer.c1'])(
-    'none: of %s it is used for 1 s from its arrival, and not renewed ahead',
+    'uses a token of scope %s without a lifetime for 1 s after its arrival, and does not renew it early',
     async (scope) => {
       const { cache, source, clock } = setUp();
       for (let round = 1; round <= 2; round += 1) {
@@ -277,7 +286,7 @@ describe('the life of a token', () => {
     },
   );
 
-  it('counts from the request, not from the answer, nor from what its source did before', async () => {
+  it('counts the lifetime from the time of the token request, not from the response or from earlier work of the token source', async () => {
     const { cache, source, clock } = setUp({ refresh: 'on-expiry' });
     const sent = clock.now();
     const slow = cache.get('api');
@@ -295,9 +304,9 @@ describe('the life of a token', () => {
     expect((await late.cache.get('api')).expiresAt.getTime()).toBe(clock.now() + 600_000);
   });
 
-  it('ends as soon as either clock says so: a wall clock set back lengthens none', async () => {
-    const { cache, clock, filled } = setUp({ refresh: 'on-expiry' });
-    await filled();
+  it('expires a token as soon as the wall clock or the monotonic clock says so, so that setting the wall clock back does not extend it', async () => {
+    const { cache, clock, fillCache } = setUp({ refresh: 'on-expiry' });
+    await fillCache();
     clock.jump(54_000);
     expect(cache.getCached('api')).toBeUndefined();
     clock.jump(-24 * 3_600_000);
@@ -306,14 +315,14 @@ describe('the life of a token', () => {
     expect(cache.getCached('api')).toBeUndefined();
   });
 
-  it('is not ended by a wall clock that jumps before its request; a jump before its answer costs one more request', async () => {
-    const { cache, source, clock, filled } = setUp();
-    await filled();
+  it('requests a new token after the wall clock jumps a day ahead, and once more when the clock jumps during that request', async () => {
+    const { cache, source, clock, fillCache } = setUp();
+    await fillCache();
     clock.jump(24 * 3_600_000);
     expect(cache.getCached('api')).toBeUndefined();
     const waiting = cache.get('api');
     await settle();
-    // The process cannot tell this from a machine that was suspended for a day.
+    // The process cannot tell this jump from a machine that was suspended for a day.
     clock.jump(24 * 3_600_000);
     source.last.grant(60);
     await clock.advance(0);
@@ -323,7 +332,7 @@ describe('the life of a token', () => {
     expect(source.requests).toHaveLength(3);
   });
 
-  it('is not lengthened by a wall clock that is set back before its answer comes', async () => {
+  it('does not extend the lifetime when the wall clock is set back while the token request is in flight', async () => {
     const { cache, source, clock } = setUp({ refresh: 'on-expiry' });
     const waiting = cache.get('api');
     await clock.advance(5_000);
@@ -337,21 +346,24 @@ describe('the life of a token', () => {
   });
 });
 
-describe('a process that is suspended while callers wait for a token', () => {
-  it.each(['api', 'customer.c1'])('hands out no expired token of %s, but asks again', async (scope) => {
-    const { cache, source, clock } = setUp();
-    const waiting = [cache.get(scope), cache.get(scope)];
-    await settle();
-    clock.jump(4_200);
-    source.last.grant(2);
-    await clock.advance(100);
-    expect(source.requests).toHaveLength(2);
-    source.last.grant(2);
-    for (const token of await Promise.all(waiting))
-      expect(token.expiresAt.getTime()).toBeGreaterThan(clock.now());
-  });
+describe('Token cache: process suspended during a token request', () => {
+  it.each(['api', 'customer.c1'])(
+    'requests again instead of handing out a token of scope %s that expired while the process was suspended',
+    async (scope) => {
+      const { cache, source, clock } = setUp();
+      const waiting = [cache.get(scope), cache.get(scope)];
+      await settle();
+      clock.jump(4_200);
+      source.last.grant(2);
+      await clock.advance(100);
+      expect(source.requests).toHaveLength(2);
+      source.last.grant(2);
+      for (const token of await Promise.all(waiting))
+        expect(token.expiresAt.getTime()).toBeGreaterThan(clock.now());
+    },
+  );
 
-  it('counts expired tokens as failed attempts, and says so', async () => {
+  it('gives up after 3 tokens that had expired when they arrived, and says so in the error', async () => {
     const { cache, source, clock } = setUp();
     const waiting = cache.get('api');
     waiting.catch(() => undefined);
@@ -370,11 +382,11 @@ describe('a process that is suspended while callers wait for a token', () => {
     expect(cache.getCached('api')).toBeUndefined();
   });
 
-  it('asks once more for a token that has too little time left, and keeps the next', async () => {
+  it('requests once more when a token arrives with too little time left, and caches the next token', async () => {
     const { cache, source, clock } = setUp();
     const waiting = cache.get('api');
     await settle();
-    // Of 60 s, 54 are usable.
+    // A token of 60 s is usable for 54 s.
     clock.jump(54_000);
     source.last.grant(60);
     await settle();
@@ -384,15 +396,15 @@ describe('a process that is suspended while callers wait for a token', () => {
     expect(cache.getCached('api')?.accessToken).toBe('token-2');
   });
 
-  it('hands out a second token that is no better, or the first one if the second request fails, and keeps neither', async () => {
+  it('hands out the second of two tokens with too little time left, or the first if the second request fails, and caches neither', async () => {
     const { cache, source, clock } = setUp();
-    const outcomeOf = async (answer: () => unknown): Promise<string[]> => {
+    const outcomeOf = async (respondToSecond: () => unknown): Promise<string[]> => {
       const waiting = outcomes([cache.get('api')]);
       await settle();
       clock.jump(54_000);
       source.last.grant(60, 'first');
       await settle();
-      answer();
+      respondToSecond();
       return waiting;
     };
     const second = await outcomeOf(() => {
@@ -405,9 +417,9 @@ describe('a process that is suspended while callers wait for a token', () => {
     expect(cache.getCached('api')).toBeUndefined();
   });
 
-  it('keeps the current token if the one of a renewal is expired, and renews again after 3 s', async () => {
-    const { cache, source, clock, filled } = setUp();
-    await filled(3_600);
+  it('keeps the current token when a renewal brings an expired one, and renews again after 3 s', async () => {
+    const { cache, source, clock, fillCache } = setUp();
+    await fillCache(3_600);
     await clock.advance(2_700_000);
     cache.getCached('api');
     await settle();
@@ -426,7 +438,7 @@ describe('a process that is suspended while callers wait for a token', () => {
     cache.close();
   });
 
-  it('takes no expired token of a shared store, whose age was right when it was read', async () => {
+  it('requests again instead of using a token from the shared store that expired while the process was suspended', async () => {
     const { cache, source, clock } = setUp();
     const waiting = cache.get('api');
     await settle();
@@ -439,7 +451,7 @@ describe('a process that is suspended while callers wait for a token', () => {
   });
 });
 
-describe('renewal ahead', () => {
+describe('Token cache: renewals before expiry', () => {
   it.each([
     [3, 0, undefined, 1_500],
     [3, 1, undefined, 1_460],
@@ -447,38 +459,41 @@ describe('renewal ahead', () => {
     [60, 1, undefined, 39_420],
     [1_030, 1, undefined, 740_000],
     [3_600, 0, undefined, 2_677_500],
-    // Of a store: the process that wrote it renews it first.
+    // A stored token has an age. The process that wrote it to the store should be the first to renew it.
     [60, 0, 0, 40_500],
     [60, 1, 0, 45_900],
     [60, 0, 10_000, 30_500],
-  ])('of %d s, at random %d, %p ms old: begins after %d ms', async (expiresIn, random, ageMs, dueMs) => {
-    const { cache, source, clock } = setUp({ random: () => random });
-    const waiting = cache.get('api');
-    await settle();
-    source.last.grant(expiresIn, 'token', ageMs);
-    await waiting;
-    await clock.advance(dueMs - 1);
-    cache.getCached('api');
-    await settle();
-    expect(source.requests).toHaveLength(1);
-    clock.jump(1);
-    expect(cache.getCached('api')?.accessToken).toBe('token');
-    await settle();
-    expect(source.requests).toHaveLength(2);
-  });
+  ])(
+    'renews a token of %d s (random number: %d, age in the shared store: %p) after %d ms',
+    async (expiresIn, random, ageMs, dueMs) => {
+      const { cache, source, clock } = setUp({ random: () => random });
+      const waiting = cache.get('api');
+      await settle();
+      source.last.grant(expiresIn, 'token', ageMs);
+      await waiting;
+      await clock.advance(dueMs - 1);
+      cache.getCached('api');
+      await settle();
+      expect(source.requests).toHaveLength(1);
+      clock.jump(1);
+      expect(cache.getCached('api')?.accessToken).toBe('token');
+      await settle();
+      expect(source.requests).toHaveLength(2);
+    },
+  );
 
-  it('on-expiry is none', async () => {
-    const { cache, source, clock, filled } = setUp({ refresh: 'on-expiry' });
-    await filled();
+  it('does not renew before expiry with refresh: on-expiry', async () => {
+    const { cache, source, clock, fillCache } = setUp({ refresh: 'on-expiry' });
+    await fillCache();
     await clock.advance(53_999);
     expect(cache.getCached('api')).toBeDefined();
     await settle();
     expect(source.requests).toHaveLength(1);
   });
 
-  it('serves the current token at once while one request runs behind it', async () => {
-    const { cache, source, clock, filled } = setUp();
-    await filled();
+  it('serves the current token without waiting while a single renewal runs in the background', async () => {
+    const { cache, source, clock, fillCache } = setUp();
+    await fillCache();
     await clock.advance(40_500);
     for (let call = 0; call < 100; call += 1) expect(cache.getCached('api')?.accessToken).toBe('token-1');
     await settle();
@@ -488,9 +503,9 @@ describe('renewal ahead', () => {
     expect(cache.getCached('api')?.accessToken).toBe('token-2');
   });
 
-  it('tries again after 3 s, doubling to 30 s, and the old token serves until it expires', async () => {
-    const { cache, source, clock, filled } = setUp();
-    await filled(3600);
+  it('retries a failed renewal after 3 s, doubling to 30 s, and serves the old token until it expires', async () => {
+    const { cache, source, clock, fillCache } = setUp();
+    await fillCache(3600);
     await clock.advance(0.75 * 3_570_000);
     const begun = clock.monotonic();
     const at: number[] = [];
@@ -509,9 +524,9 @@ describe('renewal ahead', () => {
     expect(cache.getCached('api')).toBeUndefined();
   });
 
-  it('a caller that finds the token expired joins it: up to 3 attempts, and all the time of a request', async () => {
-    const { cache, source, clock, filled } = setUp();
-    await filled();
+  it('lets a caller that finds the token expired join the running renewal, which then makes up to 3 attempts with a full time limit', async () => {
+    const { cache, source, clock, fillCache } = setUp();
+    await fillCache();
     await clock.advance(45_000);
     cache.getCached('api');
     await clock.advance(9_500);
@@ -525,17 +540,17 @@ describe('renewal ahead', () => {
     expect((await waiting).accessToken).toBe('late');
   });
 
-  it('is no work of an idle process, which keeps no timer', async () => {
-    const { source, clock, filled } = setUp();
-    await filled();
+  it('does not renew and keeps no timer while no caller asks for a token', async () => {
+    const { source, clock, fillCache } = setUp();
+    await fillCache();
     expect(clock.timers).toBe(0);
     await clock.advance(3_600_000);
     expect(source.requests).toHaveLength(1);
   });
 
-  it('an endpoint that hands out the same token again is not asked ever more often', async () => {
-    const { cache, source, clock, filled } = setUp();
-    await filled();
+  it('does not renew sooner when the token endpoint returns the same token again with a shorter lifetime', async () => {
+    const { cache, source, clock, fillCache } = setUp();
+    await fillCache();
     await clock.advance(40_500);
     cache.getCached('api');
     await settle();
@@ -551,23 +566,26 @@ describe('renewal ahead', () => {
     [60, 1.5],
     [600, 1.42],
     [3_600, 1.36],
-  ])('a token of %d s costs at most %d requests per lifetime, and no call waits', async (lifetime, most) => {
-    let requests = 0;
-    const request = async (scope: string) => {
-      return { accessToken: `token-${(requests += 1)}`, scope, expiresIn: lifetime };
-    };
-    const { cache, clock } = setUp({ source: { request }, random: () => 0.5 });
-    await cache.get('api');
-    const lifetimes = 20;
-    for (let call = 0; call < lifetimes * 100; call++) {
-      await clock.advance(lifetime * 10);
-      expect(cache.getCached('api')).toBeDefined();
-    }
-    // Less the first one, which no lifetime has to pay for.
-    expect((requests - 1) / lifetimes).toBeLessThanOrEqual(most);
-  });
+  ])(
+    'renews a token of %d s with at most %d requests per lifetime, so that no call has to wait',
+    async (lifetime, most) => {
+      let requests = 0;
+      const request = async (scope: string) => {
+        return { accessToken: `token-${(requests += 1)}`, scope, expiresIn: lifetime };
+      };
+      const { cache, clock } = setUp({ source: { request }, random: () => 0.5 });
+      await cache.get('api');
+      const lifetimes = 20;
+      for (let call = 0; call < lifetimes * 100; call++) {
+        await clock.advance(lifetime * 10);
+        expect(cache.getCached('api')).toBeDefined();
+      }
+      // The first token request is not a renewal.
+      expect((requests - 1) / lifetimes).toBeLessThanOrEqual(most);
+    },
+  );
 
-  it('failures that no caller gets are logged, and no others', async () => {
+  it('logs a failed renewal once, but no failure that a caller receives and none after close()', async () => {
     const error = new ServiceTokenError({
       code: 'token_refused',
       message: 'It is down.',
@@ -577,14 +595,14 @@ describe('renewal ahead', () => {
     });
     const lines: string[] = [];
     const log = { ...SILENT, warn: (line: string) => void lines.push(line) };
-    const { cache, source, clock, filled } = setUp({ log });
+    const { cache, source, clock, fillCache } = setUp({ log });
     const waiting = outcomes([cache.get('api')]);
     await settle();
     source.last.fail(error);
     expect(await waiting).toEqual(['token_refused']);
     expect(lines).toEqual([]);
     await clock.advance(1_000);
-    await filled();
+    await fillCache();
     await clock.advance(43_000);
     for (const reason of [error, new Error('not ours, so it may hold anything')]) {
       cache.getCached('api');
@@ -603,16 +621,16 @@ describe('renewal ahead', () => {
     ]);
   });
 
-  it('tells its source whether a caller waits', async () => {
-    const { cache, source, clock, filled } = setUp();
-    await filled();
+  it('tells the token source whether a caller waits for the token', async () => {
+    const { cache, source, clock, fillCache } = setUp();
+    await fillCache();
     expect(source.last.context.isAwaited()).toBe(false);
     await clock.advance(45_000);
     cache.getCached('api');
     await settle();
     const { isAwaited } = source.last.context;
     expect([source.requests.length, isAwaited()]).toEqual([2, false]);
-    // A token that soon ends is asked for as if a caller waited; of one that has ended, the next caller says so.
+    // Shortly before the token expires, its renewal counts as awaited. After expiry it is awaited only if a caller waits.
     await clock.advance(7_500);
     expect(isAwaited()).toBe(true);
     await clock.advance(2_000);
@@ -625,9 +643,9 @@ describe('renewal ahead', () => {
   });
 });
 
-/** A token of 600 s is due after 427.5 s, one of 60 s after 40.5 s; a look comes every 5 s. */
-describe('scheduled', () => {
-  it('gets the api token at the start and renews it without calls, until it is closed', async () => {
+/** A token of 600 s is due after 427.5 s, one of 60 s after 40.5 s. The schedule checks every 5 s. */
+describe('Token cache: scheduled renewals', () => {
+  it('requests the API token at the start and renews it without any call until the cache is closed', async () => {
     const { cache, source, clock } = setUp({ refresh: 'scheduled' });
     cache.start();
     await settle();
@@ -649,25 +667,28 @@ describe('scheduled', () => {
     expect([source.requests.length, clock.timers]).toEqual([3, 0]);
   });
 
-  it.each([2, 5, 20])('renews a token of %d s before it ends', async (expiresIn) => {
-    let requests = 0;
-    const request = async (scope: string) => ({ accessToken: `t-${(requests += 1)}`, scope, expiresIn });
-    const { cache, clock } = setUp({ refresh: 'scheduled', source: { request } });
-    cache.start();
-    // Until the first look that knows the life of the token.
-    await clock.advance(2_000);
-    const begun = requests;
-    let without = 0;
-    for (let ms = 0; ms < 60_000; ms += 20) {
-      await clock.advance(20);
-      if (!cache.status('api')) without += 1;
-    }
-    expect(without).toBe(0);
-    expect((requests - begun) / (60 / expiresIn)).toBeLessThan(3);
-    cache.close();
-  });
+  it.each([2, 5, 20])(
+    'renews a token of %d s before it expires, with fewer than 3 requests per lifetime',
+    async (expiresIn) => {
+      let requests = 0;
+      const request = async (scope: string) => ({ accessToken: `t-${(requests += 1)}`, scope, expiresIn });
+      const { cache, clock } = setUp({ refresh: 'scheduled', source: { request } });
+      cache.start();
+      // Wait for the first check after the token has arrived: from then on the lifetime sets the interval.
+      await clock.advance(2_000);
+      const begun = requests;
+      let checksWithoutToken = 0;
+      for (let ms = 0; ms < 60_000; ms += 20) {
+        await clock.advance(20);
+        if (!cache.status('api')) checksWithoutToken += 1;
+      }
+      expect(checksWithoutToken).toBe(0);
+      expect((requests - begun) / (60 / expiresIn)).toBeLessThan(3);
+      cache.close();
+    },
+  );
 
-  it('goes on after failures and a Retry-After', async () => {
+  it('goes on renewing after a failure and after a Retry-After', async () => {
     const { cache, source, clock } = setUp({ refresh: 'scheduled' });
     cache.start();
     await settle();
@@ -684,9 +705,9 @@ describe('scheduled', () => {
     cache.close();
   });
 
-  it('asks for no token without a life, and for those of customers only with their calls, ahead too', async () => {
-    const { cache, source, clock, filled, scopes } = setUp({ refresh: 'scheduled' });
-    await filled(3600, 'customer.c1');
+  it('does not renew a token without a lifetime, and renews customer tokens only when a call uses them', async () => {
+    const { cache, source, clock, fillCache, scopes } = setUp({ refresh: 'scheduled' });
+    await fillCache(3600, 'customer.c1');
     expect(clock.timers).toBe(0);
     cache.start();
     await settle();
@@ -699,7 +720,7 @@ describe('scheduled', () => {
     cache.close();
   });
 
-  it('begins none while a request of a caller runs', async () => {
+  it('does not start a renewal while a request for a caller is in flight', async () => {
     const { cache, source, clock } = setUp({ refresh: 'scheduled' });
     const waiting = outcomes([cache.get('api')]);
     cache.start();
@@ -710,7 +731,7 @@ describe('scheduled', () => {
     cache.close();
   });
 
-  it('goes on where the token under way is outdated by another certificate', async () => {
+  it('requests again when a new client certificate makes the token in flight outdated', async () => {
     const { cache, source, clock } = setUp({ refresh: 'scheduled' });
     cache.start();
     await settle();
@@ -727,9 +748,9 @@ describe('scheduled', () => {
   });
 });
 
-describe('429 and Retry-After', () => {
+describe('Token cache: pauses after failures, 429 and Retry-After', () => {
   it.each(['api', 'customer.c1'])(
-    'after each failure in a row the next request for %s waits longer',
+    'pauses longer before the next request for scope %s after each failure in a row, and starts over after a success',
     async (scope) => {
       const unavailable = (status: number, retryAfter?: number) =>
         refusal('token_unavailable', status, retryAfter);
@@ -738,16 +759,16 @@ describe('429 and Retry-After', () => {
         [refusal('token_rate_limited', 429, 0), [3, 6, 12, 24, 30, 30]],
         [refusal('token_rate_limited', 429, 60), [60, 60, 60]],
         [unavailable(503, 5), [5, 5, 5]],
-        // With half of the random part.
+        // random() is 0.5, so half of the jitter is added.
         [unavailable(503), [0.05, 0.1, 0.3, 0.6, 1.2, 2.4, 3.75, 3.75]],
         [reset(), [0.05, 0.1, 0.3, 0.6, 1.2, 2.4, 3.75, 3.75]],
         [unavailable(401), [0.05, 0.1, 1, 2, 4, 8, 16, 30, 30]],
         [refusal('token_refused', 400), [1, 2, 4, 8, 16, 30, 30]],
         [refusal('invalid_token_response', 200), [1, 2, 4, 8, 16, 30, 30]],
-        // The endpoint itself remembers it (token-endpoint.ts).
+        // TokenEndpoint itself remembers a refused client secret (token-endpoint.ts).
         [new ServiceTokenError({ code: 'token_refused', error: 'invalid_client', message: '' }), [0, 0]],
       ] as const) {
-        const { cache, source, clock, filled } = setUp({ random: () => 0.5 });
+        const { cache, source, clock, fillCache } = setUp({ random: () => 0.5 });
         const waits = async (count: number): Promise<number[]> => {
           const times: number[] = [];
           for (let last = clock.monotonic(); times.length < count; last = clock.monotonic()) {
@@ -755,7 +776,7 @@ describe('429 and Retry-After', () => {
             while (source.requests.length === number) {
               void outcomes([cache.get(scope, { timeoutMs: 100_000 })]);
               await clock.advance(0);
-              // Short steps where the waits are short.
+              // Use short steps while the expected pauses are short.
               const stepMs = seconds[times.length - 1] < 5 ? 50 : 500;
               if (source.requests.length === number) await clock.advance(stepMs);
             }
@@ -767,7 +788,7 @@ describe('429 and Retry-After', () => {
         };
         expect(await waits(seconds.length + 1)).toEqual([0, ...seconds]);
         await clock.advance(60_000);
-        await filled(1, scope);
+        await fillCache(1, scope);
         await clock.advance(1_000);
         expect(await waits(3)).toEqual([0, ...seconds.slice(0, 2)]);
         cache.close();
@@ -775,7 +796,7 @@ describe('429 and Retry-After', () => {
     },
   );
 
-  it('hold every scope back; who cannot wait that long is rejected, at once if he comes then', async () => {
+  it('holds back all scopes during a Retry-After, and rejects callers whose timeout ends before it does', async () => {
     const { cache, source, clock, scopes } = setUp();
     const hasty = outcomes([cache.get('api', { timeoutMs: 5_000 })]);
     const patient = cache.get('api', { timeoutMs: 60_000 });
@@ -800,7 +821,7 @@ describe('429 and Retry-After', () => {
     await Promise.all([patient, other]);
   });
 
-  it('of a customer hold the api token back too, and a shorter time that comes later ends no longer one', async () => {
+  it('holds back the API token for the Retry-After of a customer token, and does not shorten it for a later, shorter one', async () => {
     const { cache, source, clock } = setUp();
     void outcomes([cache.get('customer.c1'), cache.get('customer.c2')]);
     await settle();
@@ -810,9 +831,9 @@ describe('429 and Retry-After', () => {
     await expect(cache.get('api')).rejects.toMatchObject({ status: 503, retryAfter: 9 });
   });
 
-  it('leave the valid token alone', async () => {
-    const { cache, source, clock, filled } = setUp();
-    await filled();
+  it('keeps serving the valid token while a Retry-After delays its renewal', async () => {
+    const { cache, source, clock, fillCache } = setUp();
+    await fillCache();
     await clock.advance(40_500);
     cache.getCached('api');
     await settle();
@@ -828,8 +849,8 @@ describe('429 and Retry-After', () => {
     expect(source.requests).toHaveLength(3);
   });
 
-  it('end by the monotonic clock: a jump of the wall clock does not matter', async () => {
-    const { cache, source, clock, filled } = setUp();
+  it('measures a Retry-After with the monotonic clock, so that a jump of the wall clock does not change it', async () => {
+    const { cache, source, clock, fillCache } = setUp();
     const waiting = outcomes([cache.get('api')]);
     await settle();
     source.last.fail(refusal('token_rate_limited', 429, 3_600));
@@ -838,39 +859,39 @@ describe('429 and Retry-After', () => {
     expect(await waiting).toEqual(['token_rate_limited']);
     await expect(cache.get('api', { timeoutMs: 500 })).rejects.toMatchObject({ retryAfter: 1 });
     await clock.advance(1_000);
-    expect((await filled()).accessToken).toBe('token-2');
+    expect((await fillCache()).accessToken).toBe('token-2');
   });
 });
 
-describe('an endpoint that fails', () => {
+describe('Token cache: failing token endpoint', () => {
   const down = (): Error => refusal('token_unavailable', 503);
-  /** In [0, 1), the same in each run. */
+  /** Returns a generator of pseudo-random numbers in [0, 1) that are the same in each run. */
   const randomNumbers = () => {
     let seed = 1;
     return () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647;
   };
-  /** Answers what is asked now, and lets the next requests begin. */
+  /** `failAll` fails the requests in flight, lets the next ones start and returns the scopes that failed. */
   function setUpFailing(options: Parameters<typeof setUp>[0] = {}) {
     const parts = setUp({ random: () => 0.5, ...options });
     const { source, clock } = parts;
     const failAll = async (error = down): Promise<string[]> => {
       await clock.advance(0);
-      const asked = source.requests.splice(0);
-      for (const { fail } of asked) fail(error());
+      const pending = source.requests.splice(0);
+      for (const { fail } of pending) fail(error());
       await clock.advance(0);
-      return asked.map(({ scope }) => scope);
+      return pending.map(({ scope }) => scope);
     };
-    const asked = () => source.requests.map(({ scope }) => scope);
-    return { ...parts, failAll, asked };
+    const requestedScopes = () => source.requests.map(({ scope }) => scope);
+    return { ...parts, failAll, requestedScopes };
   }
 
   it.each([
-    ['the api token', () => 'api'],
-    ['customers that are new each time', (call: number) => `customer.c${call}`],
-    ['both', (call: number) => (call % 2 ? 'api' : `customer.c${call}`)],
-    ['two customers', (call: number) => `customer.c${call % 2}`],
+    ['the API token', () => 'api'],
+    ['a new customer in each call', (call: number) => `customer.c${call}`],
+    ['the API token and a new customer by turns', (call: number) => (call % 2 ? 'api' : `customer.c${call}`)],
+    ['two customers by turns', (call: number) => `customer.c${call % 2}`],
   ])(
-    'gets at most 12 requests of 150 calls in 10 s for %s, calls end within 3 s, and a token comes 6 s after it is back',
+    'sends at most 12 of 150 calls in 10 s to the endpoint for %s, ends every call within 3 s, and has a token 6 s after recovery',
     async (_name, scopeOf) => {
       let isDown = true;
       let requests = 0;
@@ -907,7 +928,7 @@ describe('an endpoint that fails', () => {
     },
   );
 
-  it('is asked again within 200 ms after a single request was lost', async () => {
+  it('requests again within 200 ms after a single lost request', async () => {
     const { cache, source, clock, failAll } = setUpFailing({ random: () => 0.999 });
     const waiting = cache.get('api');
     await failAll(reset);
@@ -916,31 +937,31 @@ describe('an endpoint that fails', () => {
     expect((await waiting).scope).toBe('api');
   });
 
-  it('has one request at a time, of the api token first, and all who wait get the error of the third', async () => {
-    const { cache, clock, failAll, asked } = setUpFailing();
+  it('sends one request at a time, the API token first, and gives all waiting callers the error of the third failure', async () => {
+    const { cache, clock, failAll, requestedScopes } = setUpFailing();
     const all = ['api', ...Array.from({ length: 20 }, (_, n) => `customer.${n}`)];
     const waiting = outcomes(all.map((scope) => cache.get(scope)));
-    // They were in flight together, and count once.
+    // These requests were in flight together, so they count as one failure.
     expect(await failAll()).toEqual(all);
     await clock.advance(50);
-    expect(asked()).toEqual(['api']);
+    expect(requestedScopes()).toEqual(['api']);
     const later = outcomes([cache.get('customer.later')]);
     expect(await failAll()).toEqual(['api']);
     await clock.advance(100);
     expect(await failAll()).toEqual(['api']);
     expect(new Set([...(await waiting), ...(await later)])).toEqual(new Set(['token_unavailable']));
-    expect(asked()).toEqual([]);
+    expect(requestedScopes()).toEqual([]);
     expect(clock.timers).toBe(0);
   });
 
-  it('answers callers at once whose next request is more than 1 s away, each for its own scope', async () => {
-    const { cache, clock, failAll, asked } = setUpFailing();
+  it('rejects callers at once, each with an error for its own scope, when the next request is more than 1 s away', async () => {
+    const { cache, clock, failAll, requestedScopes } = setUpFailing();
     for (let failure = 1; failure <= 5; failure += 1) {
       void outcomes([cache.get('api'), cache.get('customer.c1')]);
       await failAll();
       await clock.advance(1_000);
     }
-    // The fifth failure has to wait 1.2 s, of which 1 s has passed.
+    // After the fifth failure the pause is 1.2 s, and 1 s of it has passed.
     void outcomes([cache.get('api')]);
     await clock.advance(200);
     await failAll();
@@ -952,24 +973,24 @@ describe('an endpoint that fails', () => {
         status: 503,
       });
     }
-    expect(asked()).toEqual([]);
+    expect(requestedScopes()).toEqual([]);
   });
 
-  it('answers a caller that needs one attempt only at once, as long as it would have to wait', async () => {
-    const { cache, clock, failAll, asked } = setUpFailing();
+  it('rejects a caller with once: true at once while the back-off after a failure lasts', async () => {
+    const { cache, clock, failAll, requestedScopes } = setUpFailing();
     const probe = () => outcomes([cache.get('api', { once: true })]);
     void probe();
     await failAll();
     expect(await probe()).toEqual(['token_unavailable']);
-    expect(asked()).toEqual([]);
+    expect(requestedScopes()).toEqual([]);
     await clock.advance(50);
     void probe();
     await settle();
-    expect(asked()).toEqual(['api']);
+    expect(requestedScopes()).toEqual(['api']);
     cache.close();
   });
 
-  it('whose answers fail for one customer alone holds no other up', async () => {
+  it('does not hold up other scopes when requests fail for one customer only', async () => {
     const { cache, source, clock, failAll } = setUpFailing();
     for (let failure = 1; failure <= 6; failure += 1) {
       void outcomes([cache.get('customer.bad')]);
@@ -989,50 +1010,50 @@ describe('an endpoint that fails', () => {
     await expect(cache.get('customer.bad')).rejects.toMatchObject({ status: 503 });
   });
 
-  it('asks for scopes that have failed after the others', async () => {
-    const { cache, clock, failAll, asked } = setUpFailing();
+  it('requests scopes that have not failed yet before scopes that have', async () => {
+    const { cache, clock, failAll, requestedScopes } = setUpFailing();
     void outcomes(['customer.1', 'customer.2'].map((scope) => cache.get(scope)));
     await failAll();
     await clock.advance(40);
     void outcomes([cache.get('customer.3')]);
     await clock.advance(10);
-    expect(asked()).toEqual(['customer.3']);
+    expect(requestedScopes()).toEqual(['customer.3']);
     cache.close();
   });
 
-  it('and is back: those who wait go on together', async () => {
-    const { cache, source, clock, failAll, asked } = setUpFailing();
+  it('sends all waiting requests at once after the first success', async () => {
+    const { cache, source, clock, failAll, requestedScopes } = setUpFailing();
     const scopes = ['customer.1', 'customer.2', 'customer.3'];
     const waiting = scopes.map((scope) => cache.get(scope));
     await failAll();
     await clock.advance(50);
-    expect(asked()).toEqual(['customer.1']);
+    expect(requestedScopes()).toEqual(['customer.1']);
     source.last.grant(60);
     await settle();
-    expect(asked().slice(1).sort()).toEqual(['customer.2', 'customer.3']);
+    expect(requestedScopes().slice(1).sort()).toEqual(['customer.2', 'customer.3']);
     source.requests.forEach((request) => request.grant(60));
     await Promise.all(waiting);
   });
 
-  it('is not back because a shared store has a token', async () => {
-    const { cache, source, clock, failAll, asked } = setUpFailing();
+  it('does not take a token from the shared store as proof that the endpoint has recovered', async () => {
+    const { cache, source, clock, failAll, requestedScopes } = setUpFailing();
     void outcomes(['customer.1', 'customer.2'].map((scope) => cache.get(scope)));
     await failAll();
     await clock.advance(50);
     void outcomes(['customer.3', 'customer.4'].map((scope) => cache.get(scope)));
     await settle();
-    expect(asked()).toEqual(['customer.1']);
+    expect(requestedScopes()).toEqual(['customer.1']);
     source.last.grant(60, 'of-the-store', 1_000);
     await settle();
-    expect(asked()).toEqual(['customer.1', 'customer.3']);
+    expect(requestedScopes()).toEqual(['customer.1', 'customer.3']);
     source.last.grant(60);
     await settle();
-    expect(asked().slice(2).sort()).toEqual(['customer.2', 'customer.4']);
+    expect(requestedScopes().slice(2).sort()).toEqual(['customer.2', 'customer.4']);
     cache.close();
   });
 });
 
-describe('an endpoint that refuses', () => {
+describe('Token cache: refused token requests', () => {
   const no = (): Error => refusal('token_refused', 400);
   function setUpRefusing(options: Parameters<typeof setUp>[0] = {}) {
     const parts = setUp(options);
@@ -1045,8 +1066,8 @@ describe('an endpoint that refuses', () => {
     return { ...parts, refuse };
   }
 
-  it('is not asked for that scope again for 1 s, and its callers get the error at once', async () => {
-    const { cache, clock, filled, refuse, scopes } = setUpRefusing();
+  it('does not request a refused scope again for 1 s, and rejects its callers at once', async () => {
+    const { cache, clock, fillCache, refuse, scopes } = setUpRefusing();
     await refuse('customer.c1');
     for (let call = 0; call < 100; call += 1)
       await expect(cache.get('customer.c1')).rejects.toMatchObject({
@@ -1055,17 +1076,17 @@ describe('an endpoint that refuses', () => {
         scope: 'customer.{}',
         retryAfter: 1,
       });
-    expect((await filled(60, 'customer.c2')).scope).toBe('customer.c2');
+    expect((await fillCache(60, 'customer.c2')).scope).toBe('customer.c2');
     await clock.advance(1_000);
-    expect((await filled(60, 'customer.c1')).scope).toBe('customer.c1');
+    expect((await fillCache(60, 'customer.c1')).scope).toBe('customer.c1');
     expect(scopes()).toEqual(['customer.c1', 'customer.c2', 'customer.c1']);
   });
 
-  it('three different customers in a row is not asked for others either, but for the api token', async () => {
-    const { cache, clock, filled, refuse, scopes } = setUpRefusing();
+  it('holds back all customer scopes, but not the API token, after refusals for three different customers in a row', async () => {
+    const { cache, clock, fillCache, refuse, scopes } = setUpRefusing();
     await refuse('customer.1');
     await refuse('customer.2');
-    await filled(60, 'customer.good');
+    await fillCache(60, 'customer.good');
     for (const scope of ['customer.3', 'customer.4', 'customer.5']) await refuse(scope);
     await expect(cache.get('customer.6')).rejects.toMatchObject({
       code: 'token_refused',
@@ -1075,25 +1096,30 @@ describe('an endpoint that refuses', () => {
     await clock.advance(1_000);
     await refuse('customer.6');
     await expect(cache.get('customer.7')).rejects.toMatchObject({ scope: 'customer.{}', retryAfter: 2 });
-    // Its success says that the credentials are right.
-    await filled(60, 'api');
-    await filled(60, 'customer.7');
+    // An API token proves that the credentials are right.
+    await fillCache(60, 'api');
+    await fillCache(60, 'customer.7');
     expect(scopes()).toHaveLength(9);
   });
 
-  it.each<[string, (cache: TokenCache, filled: (s: number, scope: string) => Promise<unknown>) => unknown]>([
-    ['the entry of its scope leaves the cache', (_, filled) => filled(60, 'customer.other')],
-    ['another client certificate is in use', (cache) => cache.dropAllForNewCertificate()],
-  ])('is forgotten when %s', async (_name, forget) => {
-    const { cache, filled, refuse } = setUpRefusing({ maxEntries: 1 });
+  it.each<
+    [string, (cache: TokenCache, fillCache: (s: number, scope: string) => Promise<unknown>) => unknown]
+  >([
+    [
+      'another token pushes the entry of its scope out of the cache',
+      (_, fillCache) => fillCache(60, 'customer.other'),
+    ],
+    ['another client certificate comes into use', (cache) => cache.dropAllForNewCertificate()],
+  ])('forgets a refusal when %s', async (_name, forget) => {
+    const { cache, fillCache, refuse } = setUpRefusing({ maxEntries: 1 });
     await refuse('customer.c1');
-    await forget(cache, filled);
-    expect((await filled(60, 'customer.c1')).scope).toBe('customer.c1');
+    await forget(cache, fillCache);
+    expect((await fillCache(60, 'customer.c1')).scope).toBe('customer.c1');
   });
 
-  it('a renewal leaves the token that lives alone', async () => {
-    const { cache, source, clock, filled } = setUpRefusing();
-    await filled(60);
+  it('keeps the valid token when its renewal is refused', async () => {
+    const { cache, source, clock, fillCache } = setUpRefusing();
+    await fillCache(60);
     await clock.advance(45_000);
     cache.getCached('api');
     await settle();
@@ -1104,10 +1130,10 @@ describe('an endpoint that refuses', () => {
   });
 });
 
-describe('forced refresh', () => {
-  it('drops only the token that was used, and is shared', async () => {
-    const { cache, source, filled } = setUp();
-    await filled();
+describe('Token cache: replacing a rejected token', () => {
+  it('drops only the token that the API rejected, and shares one new request among all callers', async () => {
+    const { cache, source, fillCache } = setUp();
+    await fillCache();
     const forced = Array.from({ length: 50 }, () => cache.replace('api', 'token-1'));
     expect(cache.getCached('api')).toBeUndefined();
     expect(source.droppedTokens).toEqual(['token-1']);
@@ -1120,9 +1146,9 @@ describe('forced refresh', () => {
     expect(source.requests).toHaveLength(2);
   });
 
-  it('is bounded: a burst of 3, then one in 30 s; beyond that the token stays cached', async () => {
-    const { cache, source, clock, filled } = setUp();
-    await filled(36_000);
+  it('replaces at most 3 tokens in a burst and then one in 30 s, and beyond that keeps the token cached', async () => {
+    const { cache, source, clock, fillCache } = setUp();
+    await fillCache(36_000);
     const force = async (): Promise<string | undefined> => {
       const count = source.requests.length;
       const forced = cache.replace('api', cache.getCached('api')?.accessToken ?? '');
@@ -1137,20 +1163,20 @@ describe('forced refresh', () => {
     expect(await force()).toBeUndefined();
     await clock.advance(1);
     expect([await force(), await force()]).toEqual(['token-5', undefined]);
-    // The burst is there again after a while.
+    // After a while a full burst is allowed again.
     await clock.advance(1_000_000);
     const burst = [await force(), await force(), await force(), await force()];
     expect(burst).toEqual(['token-6', 'token-7', 'token-8', undefined]);
   });
 
-  it('joins a renewal that is under way, without counting', async () => {
-    const { cache, source, clock, filled } = setUp();
-    await filled();
+  it('joins a renewal in flight without counting it against the limit', async () => {
+    const { cache, source, clock, fillCache } = setUp();
+    await fillCache();
     for (let round = 1; round <= 5; round += 1) {
       await clock.advance(40_500);
       cache.getCached('api');
       const forced = cache.replace('api', `token-${round}`);
-      // Nobody is given the refused one meanwhile.
+      // Nobody receives the rejected token meanwhile.
       expect(cache.getCached('api')).toBeUndefined();
       await settle();
       expect(source.requests).toHaveLength(round + 1);
@@ -1159,9 +1185,9 @@ describe('forced refresh', () => {
     }
   });
 
-  it('an endpoint that hands out the same token again: none to replay with', async () => {
-    const { cache, source, filled } = setUp();
-    await filled();
+  it('replace() resolves to undefined when the token endpoint returns the rejected token again', async () => {
+    const { cache, source, fillCache } = setUp();
+    await fillCache();
     const forced = cache.replace('api', 'token-1');
     await settle();
     source.last.grant(60, 'token-1');
@@ -1169,10 +1195,10 @@ describe('forced refresh', () => {
   });
 });
 
-describe('what a store offers', () => {
-  it('is not taken if it was dropped, or is no newer than what was: an entry that somebody put back', async () => {
-    const { cache, clock, source, filled } = setUp();
-    await filled();
+describe('Token cache: tokens from a shared store', () => {
+  it('does not accept a stored token that was dropped, has expired or is not newer than the dropped token', async () => {
+    const { cache, clock, source, fillCache } = setUp();
+    await fillCache();
     await clock.advance(10_000);
     void outcomes([cache.replace('api', 'token-1') as Promise<AccessToken>]);
     await settle();
@@ -1186,7 +1212,7 @@ describe('what a store offers', () => {
     cache.close();
   });
 
-  it('is taken though it is due only where there is none', async () => {
+  it('accepts a stored token that is already due for renewal only if the cache has no token itself', async () => {
     const { cache, clock, source } = setUp();
     const due = { scope: 'api', accessToken: 'due', expiresIn: 60 } as const;
     const waiting = cache.get('api');
@@ -1204,14 +1230,14 @@ describe('what a store offers', () => {
   });
 });
 
-describe('what is dropped', () => {
-  it('is the token that does not work, if it is still the cached one', async () => {
-    const { cache, source, filled } = setUp();
+describe('Token cache: dropped tokens', () => {
+  it('invalidate() drops a token only if that token is still the cached one', async () => {
+    const { cache, source, fillCache } = setUp();
     for (const [scope, token] of [
       ['api', 'token-1'],
       ['customer.c1', 'token-2'],
     ] as const) {
-      await filled(3600, scope);
+      await fillCache(3600, scope);
       cache.invalidate('another');
       expect(cache.getCached(scope)).toBeDefined();
       cache.invalidate(token);
@@ -1220,9 +1246,9 @@ describe('what is dropped', () => {
     expect(source.droppedTokens).toEqual(['token-1', 'token-2']);
   });
 
-  it('with another certificate is all, and what is under way as well', async () => {
-    const { cache, source, filled } = setUp();
-    await filled();
+  it('dropAllForNewCertificate() drops all tokens, and gives a token in flight to its caller without caching it', async () => {
+    const { cache, source, fillCache } = setUp();
+    await fillCache();
     const customer = cache.get('customer.c1');
     await settle();
     cache.dropAllForNewCertificate();
@@ -1232,11 +1258,11 @@ describe('what is dropped', () => {
     expect(cache.getCached('customer.c1')).toBeUndefined();
   });
 
-  it('is the least recently used customer, if there are too many; the api token stays', async () => {
-    const { cache, filled } = setUp({ maxEntries: 2 });
-    for (const scope of ['api', 'customer.c1', 'customer.c2']) await filled(3600, scope);
+  it('drops the least recently used customer token above maxEntries, but never the API token', async () => {
+    const { cache, fillCache } = setUp({ maxEntries: 2 });
+    for (const scope of ['api', 'customer.c1', 'customer.c2']) await fillCache(3600, scope);
     cache.getCached('customer.c1');
-    await filled(3600, 'customer.c3');
+    await fillCache(3600, 'customer.c3');
     const left = ['api', 'customer.c1', 'customer.c2', 'customer.c3'].filter((scope) =>
       cache.getCached(scope),
     );
@@ -1244,8 +1270,8 @@ describe('what is dropped', () => {
   });
 });
 
-describe("the lane of customers' requests", () => {
-  it('lets so many go at a time, in their order, and the api token past them', async () => {
+describe('Token cache: limit of concurrent customer requests', () => {
+  it('sends at most customerRequests customer requests at a time, in order, and lets the API token pass them', async () => {
     const { cache, source, scopes } = setUp({ customerRequests: 2 });
     const customers = Array.from({ length: 5 }, (_, n) => cache.get(`customer.${n}`));
     const ended = outcomes([...customers, cache.get('api')]);
@@ -1264,7 +1290,7 @@ describe("the lane of customers' requests", () => {
     expect(await ended).toEqual(expected);
   });
 
-  it('a caller in it keeps its deadline and its abort; what nobody waits for is not asked', async () => {
+  it('applies the timeout and the abort signal of a queued caller, and sends no request that nobody waits for any more', async () => {
     const { cache, source, clock, scopes } = setUp({ customerRequests: 1 });
     const first = cache.get('customer.0');
     const controller = new AbortController();
@@ -1285,7 +1311,7 @@ describe("the lane of customers' requests", () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('a caller that comes just after the last one has left gets its token', async () => {
+  it('requests a token for a caller that arrives just after the last queued caller for its scope has left', async () => {
     for (let turns = 0; turns < 20; turns += 1) {
       const { cache, source, scopes } = setUp({ customerRequests: 1 });
       const first = cache.get('customer.0');
@@ -1295,7 +1321,7 @@ describe("the lane of customers' requests", () => {
       controller.abort(new Error('gone'));
       await expect(leaves).rejects.toThrow('gone');
       source.last.grant(3600);
-      // The place of the one that left is given up in one of these.
+      // The queue gives up the place of the caller that left in one of these microtasks.
       for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
       const comes = cache.get('customer.1');
       await settle();
@@ -1305,10 +1331,10 @@ describe("the lane of customers' requests", () => {
     }
   });
 
-  it('renewals of one tick take no more places than there are, and no queue: those without a token go first', async () => {
-    const { cache, source, clock, filled, scopes } = setUp({ customerRequests: 2, customerReserveMs: 0 });
+  it('starts renewals only for free places and does not queue them, so that scopes without a token go first', async () => {
+    const { cache, source, clock, fillCache, scopes } = setUp({ customerRequests: 2, customerReserveMs: 0 });
     const all = Array.from({ length: 6 }, (_, n) => `customer.${n}`);
-    for (const scope of all) await filled(60, scope);
+    for (const scope of all) await fillCache(60, scope);
     await clock.advance(45_000);
     source.requests.length = 0;
     const api = cache.get('api');
@@ -1325,9 +1351,9 @@ describe("the lane of customers' requests", () => {
     cache.close();
   });
 
-  it('a renewal that found no place begins with the first call that finds one', async () => {
-    const { cache, source, clock, filled, scopes } = setUp({ customerRequests: 1, customerReserveMs: 0 });
-    await filled(60, 'customer.old');
+  it('starts a renewal that found no free place with the first later call that finds one', async () => {
+    const { cache, source, clock, fillCache, scopes } = setUp({ customerRequests: 1, customerReserveMs: 0 });
+    await fillCache(60, 'customer.old');
     await clock.advance(45_000);
     const other = cache.get('customer.other');
     await settle();
@@ -1341,7 +1367,7 @@ describe("the lane of customers' requests", () => {
     cache.close();
   });
 
-  it('several that get a 429 at the same moment count once: the next request follows after 3 s', async () => {
+  it('counts several 429 responses at the same moment as one failure, and sends the next request after 3 s', async () => {
     const { cache, source, clock, scopes } = setUp();
     const customers = Array.from({ length: 5 }, (_, index) => cache.get(`customer.${index}`));
     const calls = outcomes([cache.get('api'), ...customers]);
@@ -1357,7 +1383,7 @@ describe("the lane of customers' requests", () => {
     cache.close();
   });
 
-  it('a 429 holds those in it too, and tells the hasty ones why at their deadline', async () => {
+  it('holds back queued requests during a 429, and rejects a queued caller with token_rate_limited when its timeout ends', async () => {
     const { cache, source, clock, scopes } = setUp({ customerRequests: 1 });
     const patient = cache.get('customer.0', { timeoutMs: 60_000 });
     const hasty = outcomes([cache.get('customer.1', { timeoutMs: 5_000 })]);
@@ -1373,9 +1399,9 @@ describe("the lane of customers' requests", () => {
   });
 });
 
-describe('the async context', () => {
+describe('Token cache: async context of requests', () => {
   const storage = new AsyncLocalStorage<string>();
-  /** A cache made in the context `start`, whose source notes the context of each request and its timers. */
+  /** Creates a cache in the async context `start`. Its source records the async context of each request. */
   function setUpContexts(refresh: 'ahead' | 'scheduled' = 'ahead') {
     return storage.run('start', () => {
       const seen: (string | undefined)[] = [];
@@ -1386,27 +1412,27 @@ describe('the async context', () => {
     });
   }
 
-  it('of a request that callers wait for is that of the first one, and of its second attempt too', async () => {
+  it('sends a request and its retry in the async context of the first caller', async () => {
     const { cache, source, clock, seen } = setUpContexts();
     const waiting = ['first', 'second'].map((name) => storage.run(name, () => cache.get('api')));
     await settle();
     source.last.fail(reset());
-    await storage.run('of the clock', () => clock.advance(1_000));
+    await storage.run('the clock', () => clock.advance(1_000));
     source.last.grant(60);
     await Promise.all(waiting);
     expect(seen).toEqual(['first', 'first']);
   });
 
-  it('of a renewal that nobody waits for is that of the start, whoever called', async () => {
-    const { cache, clock, filled, seen } = setUpContexts();
-    await storage.run('first', () => filled());
+  it('renews in the background in the async context of the start, whoever called', async () => {
+    const { cache, clock, fillCache, seen } = setUpContexts();
+    await storage.run('first', () => fillCache());
     await clock.advance(45_000);
     storage.run('a call', () => cache.getCached('api'));
     await settle();
     expect(seen).toEqual(['first', 'start']);
   });
 
-  it('of a renewal by schedule is that of the start too', async () => {
+  it('renews by schedule in the async context of the start', async () => {
     const { cache, source, clock, seen } = setUpContexts('scheduled');
     cache.start();
     await settle();
@@ -1421,8 +1447,8 @@ describe('the async context', () => {
   });
 });
 
-describe('close', () => {
-  it('rejects all who wait, in the lane too, ends what is under way, and nothing is left', async () => {
+describe('Token cache: close()', () => {
+  it('close() rejects all waiting callers, queued ones too, aborts the requests in flight and leaves no timer', async () => {
     const { cache, source, clock, scopes } = setUp({ customerRequests: 1 });
     const all = ['api', 'customer.c1', 'customer.c2'].map((scope) => cache.get(scope, { timeoutMs: 100 }));
     const waiting = outcomes(all);
@@ -1440,7 +1466,7 @@ describe('close', () => {
     expect([scopes(), clock.timers]).toEqual([['api', 'customer.c1'], 0]);
   });
 
-  it('keeps no token that comes at the same moment', async () => {
+  it('close() does not cache a token that arrives at the same moment', async () => {
     for (let turns = 0; turns < 20; turns += 1) {
       const { cache, source, clock } = setUp({ refresh: 'scheduled' });
       const waiting = outcomes([cache.get('api')]);
@@ -1455,7 +1481,7 @@ describe('close', () => {
     }
   });
 
-  it('ends a back-off and a hold', async () => {
+  it('close() ends the pause after a failure and a Retry-After', async () => {
     const { cache, source, clock } = setUp({ random: () => 0.9 });
     const waiting = outcomes([cache.get('api'), cache.get('customer.c1')]);
     await settle();
@@ -1469,9 +1495,9 @@ describe('close', () => {
     expect(source.requests).toHaveLength(2);
   });
 
-  it('a valid token still serves calls that come to their end, without being renewed', async () => {
-    const { cache, source, clock, filled } = setUp();
-    await filled();
+  it('close() leaves a valid token usable for calls in flight, but does not renew it', async () => {
+    const { cache, source, clock, fillCache } = setUp();
+    await fillCache();
     cache.close();
     await clock.advance(50_000);
     expect(cache.getCached('api')?.accessToken).toBe('token-1');
@@ -1480,14 +1506,14 @@ describe('close', () => {
   });
 });
 
-describe('2,000 random histories', () => {
+describe('Token cache: 2,000 random histories', () => {
   it(
-    'never ask twice at a time or too early, hand out an expired token, cache a rejection, or leave a trace',
+    'never sends two requests at a time or too early, hands out an expired token, caches a rejection or leaves a timer',
     () => replayHistories(2_000),
     600_000,
   );
 
-  it('nor does that of a wall clock that is set back while a 429 holds a caller', () =>
+  it('keeps these rules when the wall clock is set back while a 429 holds back a caller', () =>
     replayHistories(1, [
       [
         'ahead',
