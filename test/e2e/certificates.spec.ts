@@ -159,7 +159,7 @@ describe('A bad certificate, key or chain ends the start of an application', () 
   it('a tls function that fails, or returns no certificate where one is needed', async () => {
     const sealed = Object.assign(new Error('token s.1234 refused'), { code: 'VAULT_SEALED' });
     await expect(start(() => Promise.reject(sealed))).rejects.toThrow(
-      /tls: the function failed \(VAULT_SEALED: token s\.1234 refused\)\. Look at its vault or store\.$/,
+      /tls: the function failed \(VAULT_SEALED: token s\.1234 refused\)\. Check the vault or store that it reads\.$/,
     );
     await expect(start(async () => ({}))).rejects.toThrow(
       /tls\.certificate.* is missing: 'mtls' needs it, and the tls function returned none/,

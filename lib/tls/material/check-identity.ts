@@ -8,7 +8,8 @@ import { type IdentitySnapshot } from './read-identity.js';
 import { type ContextMaker, type Contexts } from './secure-contexts.js';
 
 const UNKNOWN_ALGORITHM = `holds a key of an algorithm that this Node does not know (OpenSSL ${process.versions.openssl}), for example ML-DSA before OpenSSL 3.5. Use a newer Node, or a certificate for an RSA or ECDSA key.`;
-const RENEW = 'Check the clock, or put what the developer portal has now in its place.';
+const RENEW =
+  "Check this machine's clock. If it is right, replace the certificate by the current one from the developer portal.";
 
 /** An identity without faults. No property contains its private key, which is only inside the secure contexts. */
 export interface LoadedIdentity extends Contexts {
@@ -60,12 +61,12 @@ export function checkIdentity(
   if (certificate && privateKey && key) checkPair(certificate, privateKey, key);
   const [sent, anchors] = [certificate?.certificates ?? [], chain?.certificates ?? []];
   const [own] = sent;
-  const untimelyOwn = own && whyNotValidNow(own, now);
-  if (untimelyOwn) certificate?.addFault(`holds the certificate ${untimelyOwn} ${RENEW}`);
+  const whyOwnNotValid = own && whyNotValidNow(own, now);
+  if (whyOwnNotValid) certificate?.addFault(`holds the certificate ${whyOwnNotValid} ${RENEW}`);
   // Expired certificates in the chain do no harm as long as one is valid. Without a valid one, no server can be verified.
-  const untimelyChain = anchors.map((each) => whyNotValidNow(each, now));
-  if (untimelyChain[0] && !untimelyChain.includes(undefined))
-    chain?.addFault(`holds no certificate that is valid now: ${untimelyChain[0]} ${RENEW}`);
+  const whyChainNotValid = anchors.map((each) => whyNotValidNow(each, now));
+  if (whyChainNotValid[0] && !whyChainNotValid.includes(undefined))
+    chain?.addFault(`holds no certificate that is valid now: ${whyChainNotValid[0]} ${RENEW}`);
 
   const summary = own && summarize(own);
   const found = [certificate?.fault, privateKey?.fault, chain?.fault, fault ?? snapshot.passphrase?.fault];
@@ -91,7 +92,7 @@ export function checkIdentity(
     return { identity, faults: [], certificate: summary };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
-    const message = `OpenSSL does not accept the certificate and key (${code}): a key or signature too weak for its security level, perhaps. Generate new ones in the developer portal.`;
+    const message = `OpenSSL does not accept the certificate and key (${code}). The key or a signature may be too weak for OpenSSL's security level. Generate new ones in the developer portal.`;
     const option = certificate ? 'tls.certificate' : 'tls.chain';
     return { faults: [{ ...snapshot.locate(option), message }], certificate: summary };
   }
@@ -105,7 +106,7 @@ function findMissing(snapshot: IdentitySnapshot, inUse: LoadedIdentity | undefin
   // A vault may return less than before, because of a mistake there. That must not remove the certificate, and must not change the
   // trust anchor from the service's chain to Node's public roots.
   const lost =
-    'is missing: the tls function returned none, and there was one before. Look at its vault or store.';
+    'is missing: the tls function returned none, but returned one before. Check the vault or store that it reads.';
   if (certificate && !privateKey) {
     add('tls.privateKey', 'is missing: tls.certificate is set. Set the key, or leave out both.');
   } else if (privateKey && !certificate) {
@@ -159,11 +160,11 @@ function readPrivateKey(
       return {};
     }
     if (!isEncrypted || !passphrase) {
-      contents.addFault('holds a private key that cannot be read: it is damaged or cut.');
+      contents.addFault('holds a private key that cannot be read: it is damaged or incomplete.');
       return {};
     }
     const { path } = contents.input;
-    const message = `the passphrase does not open the private key${path === undefined ? '' : ` in ${path}`}: it is wrong (in .env, a value with # needs quotes, and with expandVariables of ConfigModule a $ needs a backslash before it), the key is damaged, or OpenSSL no longer reads its cipher (then encrypt it anew: openssl pkcs8 -topk8 -v2 aes-256-cbc -provider legacy -provider default).`;
+    const message = `the passphrase does not open the private key${path === undefined ? '' : ` in ${path}`}: it is wrong (in .env, a value with # needs quotes, and with expandVariables of ConfigModule a $ needs a backslash before it), the key is damaged, or OpenSSL no longer reads its cipher (then encrypt it again: openssl pkcs8 -topk8 -v2 aes-256-cbc -provider legacy -provider default).`;
     return { fault: { ...passphrase.location, message } };
   }
 }

@@ -50,9 +50,9 @@ const TRUNCATED =
  */
 const LOST_BREAKS_PATTERN = /^.*\n(nM|nProc-Type|Proc-Type:4)/;
 const LOST_BREAKS =
-  'holds a PEM block, but its line breaks are lost and cannot be put back. Some readers of variables drop the backslash of ' +
-  '\\n, as systemd does if the value is not in quotes. Put the value in double quotes, write the base64 of the whole PEM ' +
-  '(base64 -w0), or name its file in a variable that ends in _FILE.';
+  'holds a PEM block, but its line breaks are lost and cannot be restored. Some programs drop the backslash of \\n in an ' +
+  'environment variable, for example systemd if the value is not in quotes. Put the value in double quotes, write the base64 ' +
+  'of the whole PEM (base64 -w0), or name its file in a variable that ends in _FILE.';
 
 /** The certificates and keys in an input, and its first fault. */
 export class PemContents {
@@ -80,7 +80,7 @@ export class PemContents {
       CERTIFICATE.test(label) || (isShared && /^(?!OPENSSH).*(PRIVATE KEY|PARAMETERS)$/.test(label));
     const other = this.#blocks.find((block) => !isKnown(block));
     if (other) {
-      const [, what, remedy = 'take the rest out'] = findBlockKind(other);
+      const [, what, remedy = 'remove everything else'] = findBlockKind(other);
       this.addFault(
         `holds ${what}. Only certificates belong there (-----BEGIN CERTIFICATE-----): ${remedy}.`,
       );
@@ -90,7 +90,8 @@ export class PemContents {
   /** Checks that the input has one private key. */
   expectKey(): void {
     const { length } = this.keys;
-    if (length > 1) this.addFault(`holds ${length} private keys. Leave that of the application certificate.`);
+    if (length > 1)
+      this.addFault(`holds ${length} private keys. Keep only the key of the application certificate.`);
     if (length > 0 || this.#blocks.length === 0) return;
     const [, what, remedy] = findBlockKind(this.#blocks[0]);
     const belongs = 'and no private key (-----BEGIN PRIVATE KEY-----), which belongs there';
@@ -110,7 +111,9 @@ export class PemContents {
         this.certificates.push(new X509Certificate(block.pem));
       } catch {
         const place = `holds no readable certificate in its PEM block ${index + 1}`;
-        return this.addFault(`${place}: it is damaged or cut. Download it anew from the developer portal.`);
+        return this.addFault(
+          `${place}: it is damaged or incomplete. Download it again from the developer portal.`,
+        );
       }
     }
   }
@@ -157,6 +160,6 @@ function findBlockKind({ label }: PemBlock): BlockKind {
 
 function notPemMessage({ location: { option }, path }: Input, text: string): string {
   return path === undefined && isPlainPath(text.trim())
-    ? `is no PEM. It looks like a path: give a file as ${option}: { file: '...' }, or in a variable whose name ends in _FILE.`
-    : `is no PEM (text with -----BEGIN in it), nor the base64 of one: ${CONVERT}.`;
+    ? `is not PEM. It looks like a path: give a file as ${option}: { file: '...' }, or in a variable whose name ends in _FILE.`
+    : `is not PEM (text with -----BEGIN in it), and not the base64 of PEM: ${CONVERT}.`;
 }

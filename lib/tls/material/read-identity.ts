@@ -55,8 +55,8 @@ export async function readIdentity(
   } catch (error) {
     const message =
       typeof source === 'function'
-        ? `the function failed (${describeError(error)}). Look at its vault or store.`
-        : `the files were not read (${describeError(error)}). Look at the disk that they are on.`;
+        ? `the function failed (${describeError(error)}). Check the vault or store that it reads.`
+        : `the files were not read (${describeError(error)}). Check the disk that they are on.`;
     return { fault: { option: 'tls', message }, locate, digest: digestOf([message]) };
   }
 }

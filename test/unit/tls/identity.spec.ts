@@ -211,7 +211,7 @@ describe('A function as the source', () => {
     let answer: TlsIdentityPems = pemsOf(clients[0]);
     const identity = await start(from(() => answer));
     const { certificate, privateKey, chain } = pemsOf(clients[1]);
-    const lost = /returned none, and there was one before/;
+    const lost = /returned none, but returned one before/;
     for (const [partial, options, message] of [
       [{ certificate, privateKey }, ['tls.chain'], lost],
       [{ chain }, ['tls.certificate'], lost],

@@ -148,7 +148,7 @@ describe('What is accepted', () => {
   });
 });
 
-const NO_PEM = /is no PEM .*convert it \(https:\S+\/certificates\.md#other-formats\)\.$/;
+const NO_PEM = /is not PEM .*convert it \(https:\S+\/certificates\.md#other-formats\)\.$/;
 const CSR = /holds a certificate request \(CSR\) in place of the certificate that was issued for it/;
 const BREAKS_ARE_LOST =
   /its line breaks are lost .* systemd .* in double quotes, write the base64 .* variable that ends in _FILE\.$/;
@@ -295,7 +295,7 @@ const OF_CONTENTS: Fault[] = [
     `${label} beside certificates`,
     () => ({ chain: authority.chain + pem(label, Buffer.alloc(80)) }),
     'chain',
-    new RegExp(`holds ${says.source}.*Only certificates belong there .*: take the rest out\\.$`),
+    new RegExp(`holds ${says.source}.*Only certificates belong there .*: remove everything else\\.$`),
   ]),
   [
     // `KEY=-----BEGIN ...\n...` in an EnvironmentFile of systemd, without quotes.
@@ -346,7 +346,7 @@ const OF_CONTENTS: Fault[] = [
     'a certificate of nonsense',
     () => ({ certificate: pem('CERTIFICATE', Buffer.alloc(100, 7)) }),
     'certificate',
-    /holds no readable certificate in its PEM block 1: it is damaged or cut/,
+    /holds no readable certificate in its PEM block 1: it is damaged or incomplete/,
   ],
   [
     'a second certificate of nonsense',
@@ -409,7 +409,7 @@ const OF_PAIRS: Fault[] = [
     'a key in the chain',
     () => ({ chain: authority.chain + other.key }),
     'chain',
-    /holds a private key\. Only certificates belong there .*: take the rest out/,
+    /holds a private key\. Only certificates belong there .*: remove everything else/,
   ],
   [
     'a key in the chain, and in the one file of certificate and key',
@@ -602,7 +602,7 @@ describe('A tls function', () => {
     [undefined, 'unknown reason'],
   ])('that throws %p: its class, code and first line are shown, without secrets', async (thrown, reason) => {
     expect(await faultsOf(() => Promise.reject(thrown as Error))).toEqual([
-      { option: 'tls', message: `the function failed (${reason}). Look at its vault or store.` },
+      { option: 'tls', message: `the function failed (${reason}). Check the vault or store that it reads.` },
     ]);
   });
 });
@@ -640,7 +640,7 @@ describe('Dates, to the millisecond:', () => {
     [
       'at the end',
       END,
-      /"CN=a" \(SHA-256 [\w:]+\), which expired on 2030-06-01T00:00:00Z.*Check the clock, or/,
+      /"CN=a" \(SHA-256 [\w:]+\), which expired on 2030-06-01T00:00:00Z.*Check this machine.s clock/,
     ],
   ])('a certificate, and a chain of one, %s', async (_, now, says) => {
     const own = { certificate: issued.certificate, privateKey: issued.key };
