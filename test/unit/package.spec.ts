@@ -40,7 +40,7 @@ const packagesOf = (wanted: string[]) =>
   new Set(wanted.flatMap((file) => (imports.get(file) ?? []).filter(isPackage).map(packageOf)));
 
 describe('package.json', () => {
-  it('declares every package that lib imports, and no other but what its peers and hosts need', () => {
+  it('declares every package that lib imports, and otherwise only those that peers or host applications need', () => {
     // RedisTokenStore is given a client; ValidationPipe needs class-transformer.
     const needed = ['@nestjs/core', 'rxjs', 'ioredis', 'class-transformer'];
     const declared = [...Object.keys(manifest.dependencies ?? {}), ...peers];
@@ -50,7 +50,7 @@ describe('package.json', () => {
     expect(Object.keys(manifest.devDependencies)).toEqual(expect.arrayContaining(peers));
   });
 
-  it('has each optional peer for subpaths only', () => {
+  it('has optional peers for subpaths only', () => {
     const core = [...imports.keys()].filter(
       (file) => !subpaths.some((name) => file.startsWith(join(lib, name, '/'))),
     );
@@ -76,7 +76,7 @@ it('lib/index.ts loads reflect-metadata before anything else, and no subpath', (
   ).toEqual([]);
 });
 
-it('each spec that test/soak/jest.config.js runs longer is there', () => {
+it('every spec that test/soak/jest.config.js runs longer exists', () => {
   const config = readFileSync(join(root, 'test/soak/jest.config.js'), 'utf8');
   const specs = [...config.matchAll(/'<rootDir>\/(.+)'/g)].map(([, spec = '']) => spec);
   expect(specs.length).toBeGreaterThan(3);

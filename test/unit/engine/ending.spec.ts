@@ -18,7 +18,7 @@ import { errorOf, setUp } from '../http/setup.js';
 
 const hang = (): Promise<never> => new Promise(() => undefined);
 
-describe('the start and the end of a client', () => {
+describe('Start and shutdown of a client', () => {
   const context = new AsyncLocalStorage<string>();
 
   function setUpClient(list: () => Promise<unknown> = async () => []) {
@@ -47,19 +47,19 @@ describe('the start and the end of a client', () => {
     return { calls, clock, events, service: new ServiceLifecycle(parts as unknown as ServiceParts) };
   }
 
-  it('follows the identity once the check has passed', async () => {
+  it('watches the certificate files after the start-up check has passed', async () => {
     const { service, events } = setUpClient();
     await service.start();
     expect(events).toEqual(['check', 'startWatching']);
   });
 
-  it('follows it from a first call on that comes before the start, but not in the context of that call', async () => {
+  it('watches the certificate files from the first call on if that comes before the start, but not in the async context of the call', async () => {
     const { events, calls } = setUpClient();
     for (const call of ['first', 'second']) await context.run(call, () => calls.run(async () => undefined));
     expect(events).toEqual(['startWatching']);
   });
 
-  it('follows nothing where it was closed while the check ran, and starts nothing after its end', async () => {
+  it('watches nothing if it is closed during the start-up check, and starts nothing afterwards', async () => {
     let answer: (banks: unknown) => void = () => undefined;
     const { service, events } = setUpClient(() => new Promise((resolve) => (answer = resolve)));
     const started = service.start();
@@ -70,7 +70,7 @@ describe('the start and the end of a client', () => {
     expect(events).toEqual(['check', 'tokens close', 'agents close 5000']);
   });
 
-  it('closes everything where the application must not start', async () => {
+  it('closes everything if the start-up check fails', async () => {
     const refused = new ServiceConnectionError({ kind: 'refused', message: 'not reached' });
     const { service, events, calls, clock } = setUpClient(() => Promise.reject(refused));
     await expect(service.start()).rejects.toThrow('not reached');
@@ -79,7 +79,7 @@ describe('the start and the end of a client', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('waits for calls in flight, and gives connections of the host what is left of the time', async () => {
+  it("waits for calls in flight, and gives the host application's own connections the rest of the grace period", async () => {
     const { service, events, calls, clock } = setUpClient();
     await service.start();
     events.length = 0;
@@ -102,22 +102,25 @@ describe('the start and the end of a client', () => {
     [0, undefined],
     [1, '1 call was'],
     [2, '2 calls were'],
-  ])('ends what is left when the time is over: %d calls', async (count, which) => {
-    const { service, events, calls, clock } = setUpClient();
-    await service.start();
-    events.length = 0;
-    for (let call = 0; call < count; call += 1) void calls.run(hang);
-    service.beginShutdown();
-    await clock.advance(4_999);
-    expect(events).toEqual([]);
-    await clock.advance(1);
-    const said = `Shutdown: ${which} still running after http.shutdownTimeout (5000 ms), and aborted.`;
-    expect(events).toEqual(['tokens close', 'agents close undefined', ...(which ? [said] : [])]);
-    await service.close();
-    expect(events.at(-1)).toBe('agents close 0');
-  });
+  ])(
+    'aborts calls that are still in flight when the grace period is over: %d calls',
+    async (count, which) => {
+      const { service, events, calls, clock } = setUpClient();
+      await service.start();
+      events.length = 0;
+      for (let call = 0; call < count; call += 1) void calls.run(hang);
+      service.beginShutdown();
+      await clock.advance(4_999);
+      expect(events).toEqual([]);
+      await clock.advance(1);
+      const said = `Shutdown: ${which} still running after http.shutdownTimeout (5000 ms), and aborted.`;
+      expect(events).toEqual(['tokens close', 'agents close undefined', ...(which ? [said] : [])]);
+      await service.close();
+      expect(events.at(-1)).toBe('agents close 0');
+    },
+  );
 
-  it('does not wait for a call that never ends once the time is over', async () => {
+  it('does not wait for a call that never ends after the grace period is over', async () => {
     const { service, events, calls, clock } = setUpClient();
     void calls.run(hang);
     const ended = service.close();
@@ -127,8 +130,8 @@ describe('the start and the end of a client', () => {
   });
 });
 
-describe('the calls in flight', () => {
-  it('have not ended while one goes on with what another has just brought', async () => {
+describe('Calls in flight', () => {
+  it('does not count as idle while a call continues with the result of another one that has just ended', async () => {
     const calls = new CallsInFlight();
     const order: string[] = [];
     let bring = (): void => undefined;
@@ -140,7 +143,7 @@ describe('the calls in flight', () => {
     expect(order).toEqual(['second', 'idle']);
   });
 
-  it('are told as closed, not as reset, whose connection a shutdown closes', async () => {
+  it('reports a call whose connection the shutdown closes as closed, not as reset', async () => {
     const arrivals = new EventEmitter();
     const arrival = once(arrivals, 'arrival');
     const { axios, inFlight, agent } = await setUp({ listener: () => arrivals.emit('arrival') });
@@ -151,7 +154,7 @@ describe('the calls in flight', () => {
     expect(await hangs).toMatchObject({ kind: 'closed', code: 'connection_closed' });
   });
 
-  it('that a shutdown ends get an error each, and so do those that come later', async () => {
+  it('gives each call that the shutdown ends an error of its own, and each later call too', async () => {
     const waits = new EventEmitter();
     const { axios, inFlight } = await setUp({
       timeoutMs: 600_000,
@@ -180,7 +183,7 @@ describe('the calls in flight', () => {
         throw new Error('not ours');
       },
     ],
-  ])('are none where the cancel token of a call %s', async (_, subscribe) => {
+  ])('counts no call as in flight if its cancel token %s', async (_, subscribe) => {
     const { axios, inFlight } = await setUp();
     await errorOf(axios.get('/a', { cancelToken: { subscribe } } as never));
     await inFlight.drain();
@@ -188,7 +191,7 @@ describe('the calls in flight', () => {
   });
 });
 
-describe('a call that its caller ends', () => {
+describe('A call that its caller aborts', () => {
   /** A call of another place that waits for its token until it is ended. */
   const waiting =
     (tell: () => void, ended: () => void = () => undefined) =>
@@ -201,7 +204,7 @@ describe('a call that its caller ends', () => {
   it.each([
     ['a signal', {}],
     ['a signal beside a cancel token', { cancelToken: globalAxios.CancelToken.source().token }],
-  ])('rejects with the reason of %s, also one that is aborted already', async (_, more) => {
+  ])('rejects with the reason of %s, even if that is aborted already', async (_, more) => {
     const reason = new Error('mine');
     const controller = new AbortController();
     const { axios, arrived } = await setUp({ listener: () => controller.abort(reason) });
@@ -215,7 +218,7 @@ describe('a call that its caller ends', () => {
     ['POST', true],
     ['GET', false],
   ])(
-    "by axios's own cancel token, %s: shows nothing of axios, and says whether it may have been done: %s",
+    "rejects a %s that axios's cancel token aborts with an error without axios's fields, and outcomeUnknown %s",
     async (method, outcomeUnknown) => {
       const source = globalAxios.CancelToken.source();
       const { axios } = await setUp({ listener: () => source.cancel() });
@@ -225,7 +228,7 @@ describe('a call that its caller ends', () => {
     },
   );
 
-  it('a POST that was cancelled before anything was written: nothing was done', async () => {
+  it('says that nothing was done if a POST is cancelled before anything was written', async () => {
     const waits = globalAxios.CancelToken.source();
     const cold = await setUp({ cold: waiting(() => waits.cancel()) });
     const queued = globalAxios.CancelToken.source();
@@ -244,7 +247,7 @@ describe('a call that its caller ends', () => {
     expect(cold.arrived).toHaveLength(0);
   });
 
-  it('leaves the stack of a reason that many calls share as it is, wherever they are made', async () => {
+  it('does not change the stack of a reason that many calls share', async () => {
     const agent = new Agent({ maxSockets: 5 });
     const arrivals = new EventEmitter();
     const arrival = once(arrivals, 'arrival');
@@ -269,7 +272,7 @@ describe('a call that its caller ends', () => {
     expect(reason.stack === stack).toBe(true);
   });
 
-  it("has its caller's frames in an error of its own, which a host's interceptors see", async () => {
+  it("gives the host application's interceptors the error with the caller's frames, and the reason of an abort wrapped", async () => {
     const controller = new AbortController();
     const reason = new Error('mine');
     const listener: RequestListener = ({ url }, response) =>
@@ -290,7 +293,7 @@ describe('a call that its caller ends', () => {
     expect(seen).toEqual([error, { reason }]);
   });
 
-  it("leaves no listener on a host's cancel token or signal", async () => {
+  it("leaves no listener on the host application's cancel token or signal", async () => {
     const { axios } = await setUp({});
     const { token } = globalAxios.CancelToken.source();
     const { signal } = new AbortController();
@@ -301,7 +304,7 @@ describe('a call that its caller ends', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
-  it("refuses what has only a part of an AbortSignal: Node's own functions need all of it", async () => {
+  it("refuses an object that has only a part of an AbortSignal, because Node's functions need all of it", async () => {
     const { axios, arrived } = await setUp();
     class Foreign extends EventTarget {
       readonly aborted = false;
@@ -313,7 +316,7 @@ describe('a call that its caller ends', () => {
   });
 
   it.each(['waits for a token', 'is on the wire'])(
-    'as an Observable, by unsubscribing while it %s: its subscriber hears nothing more',
+    'tells the subscriber nothing more after unsubscribing from its Observable while it %s',
     async (where) => {
       const events = new EventEmitter();
       const under = once(events, 'under way');

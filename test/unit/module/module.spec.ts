@@ -21,17 +21,17 @@ import {
 import { createModuleClient } from '../../../lib/module/create-module-client.js';
 import { rejection } from '../../helpers/start-module.js';
 
-describe('The options in their provider', () => {
+describe('Provider of the options', () => {
   const token = Symbol('options');
 
-  it.each([undefined, null, 'text', () => ({})])('are refused where they are %p', async (options) => {
+  it.each([undefined, null, 'text', () => ({})])('refuses %p as the options', async (options) => {
     const refused = 'the options factory returned no object';
     await expect(getGivenOptions(async () => options)).rejects.toThrow(refused);
     // As a test may have put them in their place.
     if (typeof options !== 'function') await expect(getGivenOptions(options)).rejects.toThrow(refused);
   });
 
-  it('show no value where Nest prints them, nor do those that a host adds', () => {
+  it('shows no value when Nest prints the provider of the options, or a provider that the host application adds', () => {
     const provider = { provide: 'vault', useValue: { key: 'k-1' } };
     const hidden = hideValue(provider) as FactoryProvider;
     expect(hidden).not.toHaveProperty('useValue');
@@ -42,7 +42,7 @@ describe('The options in their provider', () => {
     expect(printed).not.toMatch(/app-token-1|k-1/);
   });
 
-  it('leave providers without a value, or of something else, as they are', () => {
+  it('leaves providers without a value, or with another token, as they are', () => {
     class Vault {}
     const factory = { provide: 'other', useFactory: () => 1 };
     for (const provider of [Vault, factory, { provide: Vault, useClass: Vault }]) {
@@ -51,7 +51,7 @@ describe('The options in their provider', () => {
     }
   });
 
-  it('come of a factory that is called when they are asked for, and has 60 s', async () => {
+  it('calls the options factory when the options are needed, and gives it 60 s', async () => {
     jest.useFakeTimers();
     try {
       const useFactory = jest.fn(() => new Promise(() => undefined));
@@ -71,7 +71,7 @@ describe('The options in their provider', () => {
   });
 });
 
-describe('The configuration of a module', () => {
+describe('Configuration of a module', () => {
   const sandbox = { urls: { sandboxUrl: 'https://sandbox.bank' }, appToken: 'app-1' };
   const lines: string[] = [];
   const note = (level: string) => (line: string, label: string) =>
@@ -102,7 +102,7 @@ describe('The configuration of a module', () => {
   const titleOf = async (given: ServiceModuleOptions, around?: Around) =>
     (await errorOf(given, around)).message.split(':\n')[0];
 
-  it('has options, then the namespace, then the variables, each of its own name', async () => {
+  it('takes each option from the code, then from the namespace, then from the variables, of its own name', async () => {
     const variables = {
       service: { http: { trailingSlash: 'banks' } },
       SERVICE_APP_TOKEN: 'of the environment',
@@ -119,7 +119,7 @@ describe('The configuration of a module', () => {
     expect(lines).toEqual([]);
   });
 
-  it('says what is usual where nothing is there', async () => {
+  it('lists the usual causes if no variable is set', async () => {
     const none =
       /^ServiceModule found no SERVICE_\* variable\. In a test, use stubService\(builder\), or overrideProvider\(getServiceOptionsToken\(\)\)\.useValue\(options\), which need no variable: https:\S+docs\/testing\.md#overrideprovider\. /;
     const dotEnv =
@@ -146,11 +146,11 @@ describe('The configuration of a module', () => {
   it.each<[string, ServiceModuleOptions, Around, string]>([
     ['a variable', { appToken: 'a' }, { variables: { SERVICE_HTTP_RETRIES: '1' } }, ''],
     ['a wrong value', { ...sandbox, http: { retries: -1 } }, { name: 'ksa', imported: false }, ':ksa'],
-  ])('says nothing of it where there is %s', async (_, given, around, label) => {
+  ])('does not list the usual causes if there is %s', async (_, given, around, label) => {
     expect(await titleOf(given, around)).toBe(`The configuration of ServiceModule${label} is not usable`);
   });
 
-  it('names faults of certificates beside the others, each option once', async () => {
+  it('reports faults of certificates together with the other faults, each option once', async () => {
     const urls = { sandboxMtlsUrl: 'https://m.bank' };
     const tls = { certificate: 'nonsense', privateKey: '<key>' };
     const given = { ...sandbox, authentication: 'mtls', urls, tls } as const;
@@ -170,7 +170,7 @@ describe('The configuration of a module', () => {
     ]);
   });
 
-  it('needs a certificate of the tls function, where the mode has one', async () => {
+  it('reports a tls function that returns no certificate, in a mode that needs one', async () => {
     const tls = () => ({});
     const urls = {
       sandboxUrl: 'https://s.bank',
@@ -215,7 +215,7 @@ describe('imports: [ServiceModule], without forRoot()', () => {
       'in a feature, beside a global module',
       { imports: [ServiceModule.forRoot({ isGlobal: true }), feature({ imports: [ServiceModule] })] },
     ],
-  ])('says what to import: %s', async (_, metadata) => {
+  ])('says what to import in its place: %s', async (_, metadata) => {
     const stubbed = Test.createTestingModule(metadata);
     stubService(stubbed);
     for (const builder of [Test.createTestingModule(metadata), stubbed]) {
@@ -228,7 +228,7 @@ describe('imports: [ServiceModule], without forRoot()', () => {
     }
   });
 
-  it('is exported as the class where forRoot() is imported', async () => {
+  it('can be exported as the class by a module that imports forRoot()', async () => {
     const imports = [feature({ imports: [ServiceModule.forRoot()], exports: [ServiceModule] })];
     const builder = Test.createTestingModule({ imports, providers: [BankNames] });
     stubService(builder, { banks: { list: () => ['Alpha Bank'] } });
@@ -238,7 +238,7 @@ describe('imports: [ServiceModule], without forRoot()', () => {
   });
 });
 
-it('the range of axios begins with that of a consumer in CI', () => {
+it('the supported range of axios begins with the version of a consumer in CI', () => {
   const of = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as Record<string, { axios: string }>;
   const { axios: oldest } = of('test/consumers/cjs-nest11/package.json').dependencies;
   expect(of('package.json').peerDependencies.axios).toBe(`^${oldest}`);

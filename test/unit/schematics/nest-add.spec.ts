@@ -97,7 +97,7 @@ describe('nest add', () => {
     expect(after.indexOf('ServiceModule }')).toBeLessThan(after.indexOf('@Module'));
   });
 
-  it('adds to a module that has grown, without a second ConfigModule', async () => {
+  it('adds ServiceModule to a root module that has other imports, without a second ConfigModule', async () => {
     const grown = `import { Module } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import type {
@@ -128,7 +128,7 @@ export class AppModule {}
     );
   });
 
-  it('adds no ConfigModule if package.json had @nestjs/config: the application has it in another module', async () => {
+  it('adds no ConfigModule if package.json had @nestjs/config, because another module imports it', async () => {
     const manifest = { dependencies: { '@nestjs/config': '^12.0.0' } };
     const { files, run } = host({ 'package.json': JSON.stringify(manifest) });
     await run();
@@ -142,7 +142,7 @@ export class AppModule {}
     ['its imports are no array', { 'src/app.module.ts': MODULE.replace('[]', 'others') }],
     ['its metadata is in a variable', { 'src/app.module.ts': MODULE.replace(/\(\{[^]*?\}\)/, '(metadata)') }],
     ['it has no @Module', { 'src/app.module.ts': '' }],
-  ])('leaves the root module and prints its lines if %s', async (_name, given) => {
+  ])('does not change the root module, and prints the lines to add, if %s', async (_name, given) => {
     const { files, told, run } = host(given);
     await run();
     expect(files.get('src/app.module.ts')).toBe(given['src/app.module.ts']);
@@ -151,7 +151,7 @@ export class AppModule {}
     );
   });
 
-  it('prints the lines of the root module if there is no @nestjs/schematics', async () => {
+  it('prints the lines to add to the root module if @nestjs/schematics is not installed', async () => {
     jest.spyOn(process, 'cwd').mockReturnValue('/');
     const { files, told, run } = host();
     await run();
@@ -159,7 +159,7 @@ export class AppModule {}
     expect(told[0]).toContain(`imports: [${CALLS}],`);
   });
 
-  it('prints the lines of main.ts and of the test of the application, and what to do next', async () => {
+  it('prints the lines to add to main.ts and to the test of the application, and the next steps', async () => {
     const { files, told, run } = host();
     await run();
     expect(files.get('src/main.ts')).toBe(MAIN);
@@ -172,7 +172,7 @@ export class AppModule {}
     ]);
   });
 
-  it('finds the root module by the import of main.ts, in one project of several', async () => {
+  it('finds the root module by the import in main.ts, in a workspace with several projects', async () => {
     const { files, told, run } = host({
       'apps/second/src/main.ts': MAIN.replaceAll('AppModule', 'SecondModule').replace('./app.', './second.'),
       'apps/second/src/second.module.ts': MODULE.replaceAll('App', 'Second'),
@@ -193,7 +193,7 @@ export class AppModule {}
     ['13.0.0', '^12.0.0', '^0.15.0', 'bun.lock', 'bun'],
     ['12.0.1', '^12.0.0', '^0.15.0', 'package-lock.json', 'npm'],
   ])(
-    'beside NestJS %s adds modules of Nest %s and class-validator %s; with %s, %s installs them',
+    'for NestJS %s adds packages for Nest %s and class-validator %s; with %s, %s installs them',
     async (...row) => {
       const [version, modules, validator, lock, packageManager] = row;
       const { files, tasks, run } = host({ ...installed(version), [lock]: '' });
@@ -213,7 +213,7 @@ export class AppModule {}
     },
   );
 
-  it('keeps what package.json has, and its indentation', async () => {
+  it('keeps the contents of package.json and its indentation', async () => {
     const manifest = '\uFEFF{\n\t"name": "x",\n\t"devDependencies": { "axios": "1" }\n}';
     const { files, run } = host({ 'package.json': manifest });
     await run();
@@ -226,7 +226,7 @@ export class AppModule {}
     });
   });
 
-  it('says what to install if the version of NestJS is not known', async () => {
+  it('prints what to install if the version of NestJS is not known', async () => {
     const { files, told, tasks, run } = host({ 'yarn.lock': '' });
     files.delete('node_modules/@nestjs/core/package.json');
     await run();
@@ -234,7 +234,7 @@ export class AppModule {}
     expect(tasks).toEqual([]);
   });
 
-  it('adds the variables of the first mode to .env.example, after what is there', async () => {
+  it('appends the variables of the first mode to .env.example', async () => {
     const { files, run } = host({ '.env.example': 'PORT=3000\n' });
     await run();
     expect(files.get('.env.example')).toMatch(
@@ -243,7 +243,7 @@ export class AppModule {}
   });
 
   it.each(['package.json', '.env.example', 'src/app.module.ts'])(
-    'refuses a %s that is not UTF-8: Nest then changes nothing',
+    'refuses a %s that is not UTF-8, so that Nest changes nothing',
     async (path) => {
       const { files, latin1, run } = host({ '.env.example': '' });
       files.set(path, `${files.get(path)}// caf\u00e9\n`);
@@ -252,7 +252,7 @@ export class AppModule {}
     },
   );
 
-  it('changes nothing the second time', async () => {
+  it('changes nothing when it runs a second time', async () => {
     const { files, tasks, run } = host();
     await run();
     const before = Object.fromEntries(files);

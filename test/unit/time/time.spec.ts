@@ -8,9 +8,9 @@ import { standStill } from '../../helpers/stand-still.js';
 
 const hang = (): Promise<never> => new Promise(() => undefined);
 
-describe('the clock of the system', () => {
+describe('System clock', () => {
   it.each(['schedule', 'watch'] as const)(
-    '%s calls back once, also for a time that is over, and not where it is cancelled',
+    '%s calls back once, even for a time in the past, and not after it was cancelled',
     async (kind) => {
       const called: string[] = [];
       systemClock[kind](() => called.push('kept'), 10);
@@ -23,7 +23,7 @@ describe('the clock of the system', () => {
     },
   );
 
-  it('does not call what is cancelled between its time and its turn', async () => {
+  it('does not call back if the timer is cancelled after it fired but before its turn of the event loop', async () => {
     const called: string[] = [];
     const cancel = systemClock.schedule(() => called.push('late'), 10);
     setTimeout(cancel, 10);
@@ -32,7 +32,7 @@ describe('the clock of the system', () => {
     expect(called).toEqual([]);
   });
 
-  it('has timers that keep the process running, for who waits, and timers that do not, for what watches', () => {
+  it('schedule() keeps the process running, and watch() does not', () => {
     const held = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const before = held();
     const nothing = (): void => undefined;
@@ -45,8 +45,8 @@ describe('the clock of the system', () => {
   });
 });
 
-describe('a wait', () => {
-  it('for a retry is anything from nothing to 100 ms * 2^n, at most 20 s', () => {
+describe('Waiting', () => {
+  it('retryDelay() is between 0 and 100 ms * 2^n, at most 20 s', () => {
     expect([0, 1, 2, 20].map((retry) => retryDelay(retry, 1))).toEqual([100, 200, 400, 20_000]);
     expect(retryDelay(5, 0)).toBe(0);
   });
@@ -60,11 +60,11 @@ describe('a wait', () => {
     ['the spread fits', 1_000, 0, 1, 1_100, 1_100],
     ['the spread does not fit', 1_000, 0, 1, 1_099, 1_000],
     ['nothing fits', 1_000, 0, 1, 999, 1_000],
-  ])('until a moment that the server named: %s', (_, asked, retry, random, left, wait) => {
+  ])('askedDelay() waits for the time of Retry-After: %s', (_, asked, retry, random, left, wait) => {
     expect(askedDelay(asked, retry, random, left)).toBe(wait);
   });
 
-  it('takes its time, and leaves no timer and no listener', async () => {
+  it('sleep() resolves after its time, and leaves no timer and no listener', async () => {
     const clock = new FakeClock();
     const { signal } = new AbortController();
     let woke = false;
@@ -75,23 +75,26 @@ describe('a wait', () => {
     expect([woke, clock.timers, getEventListeners(signal, 'abort').length]).toEqual([true, 0, 0]);
   });
 
-  it.each(['before', 'meanwhile'])('rejects with the reason of a signal that is aborted %s', async (when) => {
-    const clock = new FakeClock();
-    const [first, second] = [new AbortController(), new AbortController()];
-    const reason = new Error('enough');
-    if (when === 'before') second.abort(reason);
-    const sleeping = sleep(clock, 100, first.signal, second.signal);
-    second.abort(reason);
-    first.abort(new Error('later'));
-    await expect(sleeping).rejects.toBe(reason);
-    expect(clock.timers).toBe(0);
-  });
+  it.each(['before', 'meanwhile'])(
+    'sleep() rejects with the reason of a signal that is aborted %s',
+    async (when) => {
+      const clock = new FakeClock();
+      const [first, second] = [new AbortController(), new AbortController()];
+      const reason = new Error('enough');
+      if (when === 'before') second.abort(reason);
+      const sleeping = sleep(clock, 100, first.signal, second.signal);
+      second.abort(reason);
+      first.abort(new Error('later'));
+      await expect(sleeping).rejects.toBe(reason);
+      expect(clock.timers).toBe(0);
+    },
+  );
 });
 
-describe('work with a time limit', () => {
+describe('Work with a time limit', () => {
   const expired = () => new Error('too late');
 
-  it('hands on what it brings, and leaves no timer', async () => {
+  it('resolves with the result of the work, and leaves no timer', async () => {
     const clock = new FakeClock();
     const limit = { clock, timeoutMs: 10, expired };
     await expect(within(limit, async () => 'value')).resolves.toBe('value');
@@ -103,7 +106,7 @@ describe('work with a time limit', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('rejects at the deadline, and is aborted', async () => {
+  it('rejects at the deadline, and aborts the work', async () => {
     const clock = new FakeClock();
     let stop: AbortSignal | undefined;
     const limited = within({ clock, timeoutMs: 10, expired }, (signal) => {
@@ -118,7 +121,7 @@ describe('work with a time limit', () => {
     expect(stop?.reason).toEqual(new Error('too late'));
   });
 
-  it('rejects when its signal is aborted, and does not begin where it was before', async () => {
+  it('rejects when a signal aborts, and does not start the work if the signal was aborted before', async () => {
     const clock = new FakeClock();
     const controller = new AbortController();
     const reason = new Error('enough');

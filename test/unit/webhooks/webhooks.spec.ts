@@ -15,7 +15,7 @@ const sign = (secret: string, body: string | Uint8Array = BODY, algorithm = 'sha
   `${algorithm}=${createHmac(algorithm, secret).update(body).digest('hex')}`;
 
 describe('verifyWebhook', () => {
-  it('knows the signature of RFC 4231, test case 2', () => {
+  it('accepts the signature of test case 2 of RFC 4231', () => {
     const hex =
       '164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea250554' +
       '9758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737';
@@ -29,12 +29,12 @@ describe('verifyWebhook', () => {
     ['a part of a larger Uint8Array', new Uint8Array(Buffer.from(`..${BODY}..`)).subarray(2, -2)],
     ['an ArrayBuffer', new Uint8Array(Buffer.from(BODY)).buffer],
     ['a DataView', new DataView(new Uint8Array(Buffer.from(BODY)).buffer)],
-  ])('takes %s as the raw body', (_, body) => {
+  ])('accepts %s as the raw body', (_, body) => {
     expect(verifyWebhook(body, sign('s3cret'), 's3cret')).toBe(true);
     expect(verifyWebhook(body, sign('s3cret', `${BODY} `), 's3cret')).toBe(false);
   });
 
-  it('takes bytes that are no text, and an empty body', () => {
+  it('accepts bytes that are not text, and an empty body', () => {
     const bytes = Uint8Array.from([0, 255, 254, 128]);
     expect(verifyWebhook(bytes, sign('s', bytes), 's')).toBe(true);
     expect(verifyWebhook('', sign('s', ''), 's')).toBe(true);
@@ -56,22 +56,22 @@ describe('verifyWebhook', () => {
     ['characters of several bytes', 'ü'.repeat(67)],
     ['a list', [sign('s3cret'), sign('s3cret')]],
     ['two that node:http has joined', `${sign('s3cret')}, ${sign('s3cret')}`],
-  ])('refuses as a signature %s', (_, signature) => {
+  ])('refuses this signature: %s', (_, signature) => {
     expect(verifyWebhook(BODY, signature, 's3cret')).toBe(false);
   });
 
-  it('takes hexadecimal digits in upper case', () => {
+  it('accepts a signature with hexadecimal digits in upper case', () => {
     expect(verifyWebhook(BODY, sign('s3cret').toUpperCase(), 's3cret')).toBe(true);
   });
 
-  it('takes each of several secrets, as during a rotation', () => {
+  it('accepts a signature made with any of several secrets, as during a rotation', () => {
     for (const secret of ['old', 'new']) {
       expect(verifyWebhook(BODY, sign(secret), ['new', 'old'])).toBe(true);
     }
     expect(verifyWebhook(BODY, sign('older'), ['new', 'old'])).toBe(false);
   });
 
-  it('takes another hash function and another prefix', () => {
+  it('accepts another hash function and another prefix, if they are set', () => {
     const options = { algorithm: 'sha256', prefix: 'sha256=' };
     expect(verifyWebhook(BODY, sign('s', BODY, 'sha256'), 's', options)).toBe(true);
     expect(verifyWebhook(BODY, sign('s'), 's', options)).toBe(false);
@@ -80,7 +80,7 @@ describe('verifyWebhook', () => {
   });
 
   it.each([[{ type: 'entity.created' }], [[1]], [undefined], [null], [7]])(
-    'says why a body that was parsed cannot be verified: %j',
+    'throws for a parsed body, and says why it cannot be verified: %j',
     (body) => {
       const verify = () => verifyWebhook(body as never, sign('s3cret', JSON.stringify(BODY)), 's3cret');
       expect(verify).toThrow(TypeError);
@@ -91,7 +91,7 @@ describe('verifyWebhook', () => {
   );
 
   it.each([[''], [undefined], [[]], [['new', '']], [['new', undefined]]])(
-    'does not verify with the secret %j, with which anybody could sign',
+    'throws for the secret %j, with which anybody could sign',
     (secret) => {
       const verify = () => verifyWebhook(BODY, sign(''), secret as string);
       expect(verify).toThrow(TypeError);
@@ -120,7 +120,7 @@ describe('WebhooksService', () => {
     return new WebhooksService(options!, clock);
   };
 
-  it('reads a file again after a wrong signature, at most once in 10 s', async () => {
+  it('reads the file of the secret again after a wrong signature, at most once in 10 s', async () => {
     const file = join(folder, 'secret');
     await writeFile(file, 'old\n');
     const service = await serviceWith({ file });
@@ -135,7 +135,7 @@ describe('WebhooksService', () => {
     expect(await service.verify(BODY, sign('new'))).toBe(true);
   });
 
-  it('calls a function for the first webhook, and after wrong signatures at most once in 10 s', async () => {
+  it('calls the function for the secret at the first webhook, and after wrong signatures at most once in 10 s', async () => {
     let asked = 0;
     const service = await serviceWith(() => `secret-${(asked += 1)}`);
     expect(asked).toBe(0);
@@ -152,7 +152,7 @@ describe('WebhooksService', () => {
     expect(asked).toBe(2);
   });
 
-  it('takes two secrets, each on a line', async () => {
+  it('accepts signatures made with either of two secrets, each on a line of its own', async () => {
     const service = await serviceWith(' new secret \r\n\nold\n');
     expect(await service.verify(BODY, sign(' new secret '))).toBe(true);
     expect(await service.verify(BODY, sign('old'))).toBe(true);
@@ -160,7 +160,7 @@ describe('WebhooksService', () => {
     expect(await service.verify(BODY, sign(' new secret \r\n\nold'))).toBe(false);
   });
 
-  it('goes on with the last secret while the function fails, and says what failed if there is none', async () => {
+  it('uses the last secret while the function fails, and says what failed if there is no last secret', async () => {
     const answers: (() => string | Promise<string>)[] = [
       () => Promise.reject(new Error('s3cret of the vault')),
       () => ' \n',
@@ -189,7 +189,7 @@ describe('WebhooksService', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('names a file that is gone', async () => {
+  it('names the file of the secret if it has been deleted', async () => {
     const file = join(folder, 'gone');
     await writeFile(file, 's3cret');
     const service = await serviceWith({ file });
@@ -200,14 +200,14 @@ describe('WebhooksService', () => {
     );
   });
 
-  it('does not verify without a secret, and says which option is missing', async () => {
+  it('throws if no secret is configured, and names the missing option', async () => {
     const service = await serviceWith();
     const error = (await rejection(service.verify(BODY, sign('')))) as Error;
     expect(error.message).toContain('webhook.secret (SERVICE_WEBHOOK_SECRET): is missing');
     expect(service.missingSecret?.message).toBe(error.message);
   });
 
-  it('shows no secret when it is printed', async () => {
+  it('shows no secret when the service is printed', async () => {
     const service = await serviceWith('s3cret');
     await service.verify(BODY, sign('s3cret'));
     const { inspect } = await import('node:util');
