@@ -287,6 +287,7 @@ class BodyBuffer {
  * (https://www.rfc-editor.org/rfc/rfc9112#section-6.3).
  */
 function isUntilClose({ headers }: IncomingMessage): boolean {
+  // Chunks end the body only if `chunked` is the last transfer coding. Node does not decode other codings.
   const coding = headers['transfer-encoding'];
   if (coding === undefined) return headers['content-length'] === undefined;
   return !/(^|,)\s*chunked$/i.test(coding);

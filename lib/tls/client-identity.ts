@@ -264,10 +264,8 @@ export class ClientIdentity {
       if (isDue || (isLast && at < endsAt)) this.#lastReload = { at: now, done: this.reload() };
       await this.#lastReload.done;
       if (isOther() || isLast) return isOther();
-      await sleep(
-        clock,
-        Math.max(0, Math.min(endsAt, this.#lastReload.at + MIN_FILES_PERIOD_MS) - clock.monotonic()),
-      );
+      const nextAt = Math.min(endsAt, this.#lastReload.at + MIN_FILES_PERIOD_MS);
+      await sleep(clock, Math.max(0, nextAt - clock.monotonic()));
     }
   }
 
