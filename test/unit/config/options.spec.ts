@@ -75,8 +75,8 @@ async function faultsWith(variable: string, value: string) {
   return [...faults, ...(await faultsOf({ ...sandbox, ...options }))];
 }
 
-describe('The options', () => {
-  it('are the rows of the table in docs/configuration.md, each with its variable and default', async () => {
+describe('Options and their documentation', () => {
+  it('docs/configuration.md has a row for every option, with its variable and default', async () => {
     const { text } = await readDocument('docs/configuration.md');
     const table = /^\| option +\| variable +\|.*\n\|[-| ]+\n((?:\|.*\n)+)/m.exec(text)?.[1] ?? '';
     const rows = table
@@ -97,7 +97,7 @@ describe('The options', () => {
     expect(documented).toEqual(declared);
   });
 
-  it('have their variable and default in their doc comment', async () => {
+  it('every option has its variable and default in its doc comment', async () => {
     const lib = join(ROOT, 'lib/config');
     const files = (await readdir(lib)).filter((file) => /^(.+\.)?options\.ts$/.test(file));
     const sources = await Promise.all(files.map((file) => readFile(join(lib, file), 'utf8')));
@@ -117,7 +117,7 @@ describe('The options', () => {
     expect(documented.sort(bySuffix)).toEqual(declared.sort(bySuffix));
   });
 
-  it('are named in .env.example as they are, and complete in each of its modes, once it is filled in', async () => {
+  it('.env.example names every variable, and each of its modes is complete when it is filled in', async () => {
     const text = await readFile(join(ROOT, '.env.example'), 'utf8');
     const named = text.match(/SERVICE_\w+/g) ?? [];
     expect(named.filter((name) => name !== 'SERVICE_' && !variablesOf().includes(name))).toEqual([]);
@@ -134,7 +134,7 @@ describe('The options', () => {
     }
   });
 
-  it('each have a variable of their own', () => {
+  it('no two options have the same variable', () => {
     expect(new Set(variablesOf()).size).toBe(variablesOf().length);
   });
 
@@ -153,11 +153,11 @@ describe('The options', () => {
   }
 });
 
-describe('Variables', () => {
+describe('Reading variables', () => {
   const read = (variables: Record<string, unknown>, name?: string) =>
     readVariables((key) => variables[key], name);
 
-  it('have text, numbers and flags; an empty one is not set', () => {
+  it('parses text, numbers and flags, and treats an empty variable as not set', () => {
     const { options, faults } = read({
       SERVICE_ENVIRONMENT: ' production ',
       SERVICE_HTTP_TIMEOUT: '1500',
@@ -179,19 +179,19 @@ describe('Variables', () => {
   it.each([
     ['true, 1, yes, On', true],
     ['False, 0, no, OFF', false],
-  ])('say %s for %s, as flags and in place of a list of names', (spellings, expected) => {
+  ])('reads %s as %s, for flags and in place of a list of names', (spellings, expected) => {
     for (const text of spellings.split(', ')) {
       const { options } = read({ SERVICE_OAUTH_MTLS: text, SERVICE_HTTP_TRAILING_SLASH: ` ${text} ` });
       expect(options).toEqual({ oauth: { mtls: expected }, http: { trailingSlash: expected } });
     }
   });
 
-  it('have lists of names', () => {
+  it('parses lists of names', () => {
     const { options } = read({ SERVICE_HTTP_TRAILING_SLASH: 'banks, customers' });
     expect(options).toEqual({ http: { trailingSlash: ['banks', 'customers'] } });
   });
 
-  it('leave a secret as it is, and a value that validate() of ConfigModule returned', () => {
+  it('does not change a secret, or a value that validate() of ConfigModule returned', () => {
     const { options } = read({ SERVICE_APP_TOKEN: ' a ', SERVICE_HTTP_RETRIES: 3, SERVICE_OAUTH_MTLS: null });
     expect(options).toEqual({ appToken: ' a ', http: { retries: 3 } });
   });
@@ -203,15 +203,18 @@ describe('Variables', () => {
     'TLS_PRIVATE_KEY',
     'TLS_PASSPHRASE',
     'TLS_CHAIN',
-  ])('name the file of %s too, but not both', (suffix) => {
-    expect(JSON.stringify(read({ [`SERVICE_${suffix}_FILE`]: '/run/secrets/x' }).options)).toContain(
-      '{"file":"/run/secrets/x"}',
-    );
-    const { faults } = read({ [`SERVICE_${suffix}_FILE`]: '/x', [`SERVICE_${suffix}`]: 'y' });
-    expect(faults).toMatchObject([{ message: expect.stringContaining('both set') }]);
-  });
+  ])(
+    'reads %s from its variable or from the file in _FILE, and reports a fault if both are set',
+    (suffix) => {
+      expect(JSON.stringify(read({ [`SERVICE_${suffix}_FILE`]: '/run/secrets/x' }).options)).toContain(
+        '{"file":"/run/secrets/x"}',
+      );
+      const { faults } = read({ [`SERVICE_${suffix}_FILE`]: '/x', [`SERVICE_${suffix}`]: 'y' });
+      expect(faults).toMatchObject([{ message: expect.stringContaining('both set') }]);
+    },
+  );
 
-  it('of a named module have its name', async () => {
+  it('reads the variables of a named module, which contain its name', async () => {
     const variables = { SERVICE_KSA_APP_TOKEN: 'k', SERVICE_APP_TOKEN: 'd' };
     expect(read(variables, 'ksa').options).toEqual({ appToken: 'k' });
     expect(variableOf('oauth.clientId', 'my-bank')).toBe('SERVICE_MY_BANK_CLIENT_ID');
@@ -220,21 +223,21 @@ describe('Variables', () => {
   });
 });
 
-describe('The name of a module', () => {
+describe('Name of a module', () => {
   it.each([
     ...['sandbox', 'Sandbox', 'oauth', 'link-sdk-include'].map((name) => [name, /'.*SERVICE_/] as const),
     ...['', '--', '1x', 'a b', 'ü'].map((name) => [name, /^must begin with a letter/] as const),
-  ])('cannot be %j', (name, reason) => {
+  ])('refuses %j as the name', (name, reason) => {
     expect(nameFault(name)).toMatch(reason);
   });
 
-  it.each(['ksa', 'my-bank', 'http', 'production', 'eu1', 'tls', 'app'])('can be %j', (name) => {
+  it.each(['ksa', 'my-bank', 'http', 'production', 'eu1', 'tls', 'app'])('accepts %j as the name', (name) => {
     expect(nameFault(name)).toBeUndefined();
   });
 });
 
 describe('Options of several sources', () => {
-  it('are merged key by key; the first value that is set wins', () => {
+  it('merges options of several sources key by key, and the first value that is set wins', () => {
     expect(
       mergeOptions(
         { appToken: undefined, http: { timeout: 1, retries: undefined } },
@@ -254,11 +257,11 @@ describe('Options of several sources', () => {
     ['the first', { http: 5 }, { http: { retries: 1 } }, { http: 5 }],
     ['the second', { http: { retries: 1 } }, { http: 5 }, { http: { retries: 1 } }],
     ['an empty text', { http: '' }, { http: { retries: 1 } }, { http: '' }],
-  ])('leave what is no section to the validation: %s', (_, first, second, merged) => {
+  ])('passes a section that is not an object on to the validation: %s', (_, first, second, merged) => {
     expect(mergeOptions(first, second)).toEqual(merged);
   });
 
-  it('never mix a tls function with others, and have the very store', () => {
+  it('does not merge a tls function with other tls options, and keeps the token store object itself', () => {
     const source = () => ({});
     const tokenStore = new (class {
       get() {}
@@ -268,8 +271,8 @@ describe('Options of several sources', () => {
   });
 });
 
-describe('What is filled in', () => {
-  it('has the defaults, and the mode that the environment has by default', async () => {
+describe('Resolved options', () => {
+  it('contain the defaults, and the default authentication of the environment', async () => {
     const { authentication, http, oauth: settings, ...options } = await resolved(sandbox);
     const { environment, linkSdk, tokenCache, appTokenHeader, startupCheck } = DEFAULTS;
     expect(authentication).toBe('app-token');
@@ -324,12 +327,12 @@ describe('What is filled in', () => {
       'https://b.example',
       ['urls.baseUrl', 'urls.authUrl', 'https://a.example/oauth2/token'],
     ],
-  ])('has the addresses of %s', async (_, options, url, others) => {
+  ])('contain the addresses for %s', async (_, options, url, others) => {
     const { baseUrl, baseOption, tokenOption, tokenUrl } = (await resolved(options)).addresses;
     expect([baseUrl, baseOption, tokenOption, tokenUrl].filter(Boolean)).toEqual([url, ...others]);
   });
 
-  it('sends no credentials of one environment to the other', async () => {
+  it('contain no address of the other environment, so that no credentials are sent there', async () => {
     const urls = { ...addresses, oauthBaseUrl: 'https://o.example', ...both };
     const origins = async (options: ServiceModuleOptions) => [
       ...(await resolved({ ...options, urls })).addresses.origins,
@@ -338,7 +341,7 @@ describe('What is filled in', () => {
     expect(await origins(sandbox)).toEqual(['https://s.example', 'https://m.example']);
   });
 
-  it('reads the app token of a file once, and its client secret each time', async () => {
+  it('read the app token from its file once, and the client secret each time', async () => {
     const file = await fileOf('first');
     const options = await resolved({
       ...production,
@@ -351,7 +354,7 @@ describe('What is filled in', () => {
     expect(options.appToken?.reveal()).toBe('first');
   });
 
-  it('has the client secret of a text, and asks a function each time, not before', async () => {
+  it('return a client secret that is text, and call a function each time it is needed, not before', async () => {
     const text = (await resolved({ ...production, oauth })).oauth;
     expect((await text?.clientSecret())?.reveal()).toBe('s3cret');
     let asked = 0;
@@ -379,7 +382,7 @@ describe('What is filled in', () => {
       async (value: string) => ({ file: await fileOf(Buffer.from(`\ufeff${value}`, 'utf16le').swap16()) }),
     ],
     ['a function', (value: string) => async () => value],
-  ])('trims line breaks at the end of both secrets from %s', async (_, give) => {
+  ])('trim line breaks at the end of app token and client secret from %s', async (_, give) => {
     for (const value of ['s3cr\u00e8t+1\n', 's3cr\u00e8t+1\r\n\n', 's3cr\u00e8t+1']) {
       const clientSecret = await give(value);
       const options = await resolved({ ...production, oauth: { clientId: CLIENT_ID, clientSecret } });
@@ -389,7 +392,7 @@ describe('What is filled in', () => {
     }
   });
 
-  it('takes a function as tls, whose options have no variables', async () => {
+  it('accept a function as tls, whose options have no variables', async () => {
     const source = () => ({});
     const { locate, ...settings } = (await resolved({ ...production, tls: source })).tls;
     expect(locate('tls.chain')).toEqual({ option: 'tls.chain' });
@@ -410,12 +413,15 @@ describe('What is filled in', () => {
       { baseUrl: 'http://localhost:1', oauthBaseUrl: 'https://o.bank' },
       'required',
     ],
-  ])('needs a chain in production where an address of the API is https: %s', async (_, urls, needsChain) => {
-    const settings = await resolved({ ...production, authentication: 'mtls', tls: () => ({}), urls });
-    expect(settings.tls.needsChain).toBe(needsChain);
-  });
+  ])(
+    'need a chain in production if an address of the API begins with https: %s',
+    async (_, urls, needsChain) => {
+      const settings = await resolved({ ...production, authentication: 'mtls', tls: () => ({}), urls });
+      expect(settings.tls.needsChain).toBe(needsChain);
+    },
+  );
 
-  it('names each option with its variable', async () => {
+  it('describe each option with its variable', async () => {
     const file = await fileOf('first');
     const given = { ...production, oauth: { clientId: CLIENT_ID, clientSecret: { file } } };
     const { options } = await resolveOptions(given, 'ksa');
@@ -432,7 +438,7 @@ describe('What is filled in', () => {
     ]);
   });
 
-  it('prints no secret', async () => {
+  it('show no secret when they are printed', async () => {
     const options = await resolved({
       ...production,
       appToken: 'planted-app',
@@ -447,7 +453,7 @@ describe('What is filled in', () => {
   });
 });
 
-describe('Refused is', () => {
+describe('Validation of options', () => {
   type Refused = [what: string, given: ServiceModuleOptions, option: string, message: RegExp];
   const at = (what: string, sandboxUrl: string, message: RegExp): Refused => [
     `an address with ${what}`,
@@ -577,13 +583,13 @@ describe('Refused is', () => {
       'name',
       /belongs beside the options.*forRootAsync\(\{ name: \.\.\., useFactory \}\)/,
     ),
-  ])('%s', async (_, given, option, message) => {
+  ])('refuses %s', async (_, given, option, message) => {
     const faults = await faultsOf(given);
     expect(faults.map((fault) => fault.option)).toEqual([option]);
     expect(faults[0]?.message).toMatch(message);
   });
 
-  it('an address with http everywhere but on loopback', async () => {
+  it('refuses an address with http: unless it is on loopback', async () => {
     const at = (sandboxUrl: string) => faultsOf({ ...sandbox, urls: { sandboxUrl } });
     for (const host of ['localhost:1', '127.0.0.9:1', '[::1]:1'])
       expect(await at(`http://${host}`)).toEqual([]);
@@ -612,17 +618,17 @@ describe('Refused is', () => {
       'Accept',
     ],
     ...['Accept-Encoding', 'Content-Type'],
-  ])('the header %s for the app token', (name) => {
+  ])('refuses %s as the header of the app token', (name) => {
     expect([isReservedHeader(name), isReservedHeader(name.toLowerCase())]).toEqual([true, true]);
   });
 
-  it('no other header for the app token', () => {
+  it('accepts other headers for the app token', () => {
     const free = ['service-app-token', 'x-authorization', 'authorization-2', 'x-host', 'content', 'cookies'];
     expect(free.filter(isReservedHeader)).toEqual([]);
   });
 
   it.each(['\ns3cret', '\rs3cret', '\ts3cret', 's3cret\t', 's3cret\t\n'])(
-    'the client secret %j, whose line break or tab would be sent too',
+    'refuses the client secret %j, because its line break or tab would be sent too',
     async (clientSecret) => {
       expect(await faultsOf({ ...production, oauth: { ...oauth, clientSecret } })).toEqual([
         {
@@ -645,7 +651,7 @@ describe('Refused is', () => {
     ['http.shutdownTimeout', 0, 86_400_000, 'milliseconds'],
     ['linkSdk.minTokenLife', 0, 86_400, 'seconds'],
     ['tokenCache.maxEntries', 1, 10_000_000, 'entries'],
-  ])('%s, unless it is a whole number from %i to %i %s', async (option, min, max, unit) => {
+  ])('accepts for %s only a whole number from %i to %i %s', async (option, min, max, unit) => {
     const variable = variableOf(option) as string;
     for (const value of [min, max]) expect(await faultsWith(variable, String(value))).toEqual([]);
     for (const value of [min - 1, max + 1, 1.5]) {
@@ -667,7 +673,7 @@ describe('Refused is', () => {
     ['http.logCalls', 'true or false', ['maybe', '2']],
     ['http.timeout', 'a whole number of milliseconds from 1 to 86400000', ['30s']],
     ['http.trailingSlash', 'true, false or names of resources (banks, customers)', ['bank, customers']],
-  ])('%s, unless it is %s, and the value is quoted', async (option, allowed, values) => {
+  ])('accepts for %s only %s, and quotes any other value in the message', async (option, allowed, values) => {
     const variable = variableOf(option) as string;
     for (const value of values) {
       const message = `must be ${allowed}; it is '${value}'`;
@@ -684,7 +690,7 @@ describe('Refused is', () => {
     ['SERVICE_CLIENT_ID', `"${CLIENT_ID}"`],
     ['SERVICE_HTTP_PROXY', '"http://proxy.example:3128"'],
     ['SERVICE_APP_TOKEN_FILE', '"/run/secrets/app-token"'],
-  ])('%s=%s, and names the quotes that docker and podman keep', async (variable, value) => {
+  ])('refuses %s=%s, and says that docker and podman keep quotes', async (variable, value) => {
     const [{ message }] = await faultsWith(variable, value);
     expect(message).toMatch(
       /; it is in quotes, which docker run --env-file and podman keep as part of the value: remove the quotes/,
@@ -692,7 +698,7 @@ describe('Refused is', () => {
     expect(message).not.toContain(value);
   });
 
-  it('any value that dotenvx has encrypted, once for each option, and nothing that follows from it', async () => {
+  it('refuses values that dotenvx has encrypted, once for each option, without faults that follow from them', async () => {
     const { options } = readVariables(() => 'encrypted:BDb1t2ZJcPJnXgP5');
     const faults = await faultsOf({ ...options, appToken: { file: 'encrypted:BDb1t2ZJcPJnXgP5' } });
     const withVariable = OPTIONS.filter(({ suffix }) => suffix !== undefined);
@@ -708,17 +714,14 @@ describe('Refused is', () => {
     ['linkSdk.minTokenLife', { linkSdk: { minTokenLife: '60' } }, "'60' is a string: use Number()"],
     ['tls.reload', { tls: { reload: 'false' } }, "'false' is a string"],
     ['http.trailingSlash', { http: { trailingSlash: 'true' } }, "'true' is a string"],
-  ])(
-    '%s, if code gives the text of a variable, and says that it is a string',
-    async (option, given, words) => {
-      const faults = await faultsOf({ ...sandbox, ...given });
-      expect(faults.map((fault) => [fault.option, fault.message.split('; ').at(-1)])).toEqual([
-        [option, words],
-      ]);
-    },
-  );
+  ])('refuses a string for %s in code, and says that it is a string', async (option, given, words) => {
+    const faults = await faultsOf({ ...sandbox, ...given });
+    expect(faults.map((fault) => [fault.option, fault.message.split('; ').at(-1)])).toEqual([
+      [option, words],
+    ]);
+  });
 
-  it('a file over 1 MiB, an empty or a missing one, a directory and a device', async () => {
+  it('refuses a file over 1 MiB, an empty or missing file, a directory and a device', async () => {
     const MIB = 1024 * 1024;
     for (const bytes of [0, 1, 200_000, MIB])
       expect(await readRegularFile(await fileOf(Buffer.alloc(bytes, 'a')))).toHaveLength(bytes);
@@ -739,8 +742,8 @@ describe('Refused is', () => {
   });
 });
 
-describe('The faults', () => {
-  it('are reported all at once, each with option, variable and message', async () => {
+describe('Faults of the configuration', () => {
+  it('are all reported at once, each with option, variable and message', async () => {
     const faults = await faultsOf({
       startupCheck: 'maybe' as never,
       authentication: 'oauth',
@@ -760,7 +763,7 @@ describe('The faults', () => {
     expect((await resolveOptions({ ...sandbox, http: { retries: -1 } })).options).toBeUndefined();
   });
 
-  it('say of an environment and an authentication that nobody chose that they are the default', async () => {
+  it('say that environment and authentication are the defaults if they are not set', async () => {
     const messages = async (given: ServiceModuleOptions) =>
       (await faultsOf(given)).map(({ message }) => message.replace(/ \(developer portal.*/, ''));
     expect(await messages({})).toEqual([
@@ -808,7 +811,7 @@ describe('The faults', () => {
       { ...production, tls: undefined, oauth: { ...oauth, mtls: true } },
       'tls.certificate',
     ],
-  ])('have none that is only a consequence of %s', async (_, options, expected) => {
+  ])('contain no fault that is only a consequence of %s', async (_, options, expected) => {
     expect((await faultsOf(options)).map(({ option }) => option)).toEqual([expected]);
   });
 
@@ -831,7 +834,7 @@ describe('The faults', () => {
     ['base64 of a PEM', Buffer.from('-----BEGIN PRIVATE KEY-----\n'.repeat(20)).toString('base64')],
     ['a secret that ends like the name of a file', 'S3cr3t+abcDEF==.pem'],
     ['a text that is longer than a path', `/${'S3cr3t'.repeat(100)}/key.pem`],
-  ])('do not show %s that was given in place of the path of its file', async (_, file) => {
+  ])('do not show %s that was set in place of the path of a file', async (_, file) => {
     for (const options of [
       { ...sandbox, appToken: { file } },
       { ...sandbox, oauth: { clientSecret: { file } } },
@@ -844,14 +847,14 @@ describe('The faults', () => {
   });
 
   it.each(['key.pem', '/run/secrets/key', './key', '~/key', 'C:\\\\keys\\\\key'])(
-    'show the path %s',
+    'show the path %s of a file that cannot be read',
     async (file) => {
       const [fault] = await faultsOf({ ...sandbox, appToken: { file } });
       expect(fault?.message).toContain(resolve(file));
     },
   );
 
-  it('quote no value that may be a secret', async () => {
+  it('show no value that may be a secret', async () => {
     const planted = 'planted-s3cret';
     const faults = await faultsOf({
       environment: planted as never,
@@ -871,7 +874,7 @@ describe('The faults', () => {
       }
   });
 
-  describe('where TLS is by a sidecar, plain http on loopback', () => {
+  describe('with a sidecar on loopback that does the TLS', () => {
     const { tls: _, ...withoutCertificate } = production;
     const at = (baseUrl: string, authUrl: string, mtls = true) =>
       faultsOf({ ...withoutCertificate, urls: { baseUrl, authUrl }, oauth: { ...oauth, mtls } });
@@ -884,11 +887,14 @@ describe('The faults', () => {
       [api, tokenSidecar, ['tls.certificate']],
       [api, tokens, ['tls.certificate']],
       ['http://10.0.0.1:8080', tokenSidecar, ['urls.baseUrl', 'tls.certificate']],
-    ])('calls to %s, tokens from %s: a certificate is needed by %j', async (base, auth, needed) => {
-      expect((await at(base, auth)).map(({ option }) => option)).toEqual(needed);
-    });
+    ])(
+      'for calls to %s and tokens from %s, report a missing certificate for %j',
+      async (base, auth, needed) => {
+        expect((await at(base, auth)).map(({ option }) => option)).toEqual(needed);
+      },
+    );
 
-    it('need no certificate for calls where tokens are not bound', async () => {
+    it('report no missing certificate if tokens are not bound to one', async () => {
       expect(await at(apiSidecar, tokenSidecar, false)).toEqual([]);
     });
   });
@@ -898,11 +904,11 @@ describe('OAuth credentials without an app token', () => {
   const without: ServiceModuleOptions = { ...withOAuth, appToken: undefined };
 
   it.each<[string, ServiceModuleOptions, number]>([
-    ['warn of the SDK', without, 1],
-    ['do not warn where the SDK gets none', { ...without, linkSdk: { includeAppToken: false } }, 0],
-    ['do not warn where one is set', withOAuth, 0],
-    ['do not warn where there are none', sandbox, 0],
-    ['do not warn where they are required', { ...withOAuth, linkSdk: { requireOAuth: true } }, 0],
+    ['warns that SDK sessions need an app token', without, 1],
+    ['does not warn if the SDK gets no app token', { ...without, linkSdk: { includeAppToken: false } }, 0],
+    ['does not warn if an app token is set', withOAuth, 0],
+    ['does not warn if there are no OAuth credentials', sandbox, 0],
+    ['does not warn if OAuth is required', { ...withOAuth, linkSdk: { requireOAuth: true } }, 0],
   ])('%s', async (_, options, count) => {
     const { faults, warnings } = await resolveOptions(options);
     expect(faults).toEqual([]);
@@ -913,21 +919,24 @@ describe('OAuth credentials without an app token', () => {
     expect(warnings).toMatchObject(Array(count).fill(expected));
   });
 
-  it('are a fault where includeAppToken is true, and no warning', async () => {
+  it('reports a fault in place of the warning if includeAppToken is true', async () => {
     const { faults, warnings } = await resolveOptions({ ...without, linkSdk: { includeAppToken: true } });
     expect(faults).toMatchObject([{ option: 'appToken', variable: 'SERVICE_APP_TOKEN' }]);
     expect(warnings).toEqual([]);
   });
 });
 
-describe('An error of this module', () => {
+describe('Errors of this module', () => {
   const faults = [{ option: 'appToken', variable: 'SERVICE_APP_TOKEN', message: 'is missing.' }];
 
-  it.each([ServiceConfigurationError, ServiceCertificateError])('%p prints each fault once', (Class) => {
-    const error = new Class(faults);
-    expect(error.faults).toEqual(faults);
-    expect(inspect(error, { depth: 5 }).split('is missing.')).toHaveLength(2);
-  });
+  it.each([ServiceConfigurationError, ServiceCertificateError])(
+    '%p shows each fault once when it is printed',
+    (Class) => {
+      const error = new Class(faults);
+      expect(error.faults).toEqual(faults);
+      expect(inspect(error, { depth: 5 }).split('is missing.')).toHaveLength(2);
+    },
+  );
 
   const certificate = { subject: 'CN=app' } as ServiceCertificateError['certificate'];
   const api = {
@@ -1034,7 +1043,7 @@ describe('An error of this module', () => {
         message: 'The start-up check failed (api.tls):\n  - appToken (SERVICE_APP_TOKEN): is missing.',
       },
     ],
-  ])('has what it was given, as data, and a copy of its own for each caller: %s', (name, error, data) => {
+  ])('keep their fields, also in JSON, and can be copied for each caller: %s', (name, error, data) => {
     expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name, retryable: false, ...data });
     const absent = Object.entries(error).filter(
       ([key]) => !['faults', 'certificate', 'retryable', ...Object.keys(data)].includes(key),
@@ -1055,7 +1064,7 @@ describe('An error of this module', () => {
     expect([error.name, error.stack, copy.name, copy.stack]).toEqual([name, stack, 'Own', 'Own stack']);
   });
 
-  it('is not copied where it is of the host', () => {
+  it('an error of the host application is not copied', () => {
     const other = new Error('of the host');
     expect(copyError(other)).toBe(other);
   });
