@@ -42,12 +42,12 @@ export function makeCache({
 export interface PendingRequest {
   scope: string;
   context: TokenRequestContext;
-  /** Answers with a token of its own; with `ageMs`, with one of a store. */
+  /** Resolves the request with a new token, or with a token from a shared store if `ageMs` is given. */
   grant(expiresIn?: number, accessToken?: string, ageMs?: number): TokenGrant;
   fail(error: Error): void;
 }
 
-/** A token source that answers when the test says so. */
+/** A token source whose requests stay pending until the test grants or fails them. */
 export class FakeSource implements TokenSource {
   readonly requests: PendingRequest[] = [];
   readonly droppedTokens: string[] = [];

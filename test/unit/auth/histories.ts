@@ -27,14 +27,14 @@ type Step =
 interface Issued {
   lifetimeMs: number;
   usableMs: number;
-  /** It had too little time left when it arrived. */
+  /** True if the token had too little time left when it arrived. */
   isShort: boolean;
   arrivedAt: number;
   monotonic: number;
   wall: number;
 }
 
-/** The endpoint, and everything that has to hold whenever it is asked. */
+/** A simulated token endpoint that checks, at each request, that the cache was allowed to send it. */
 class WatchedSource implements TokenSource {
   readonly issued = new Map<string, Issued>();
   /** Scopes whose token was dropped by a forced refresh. */
@@ -42,12 +42,12 @@ class WatchedSource implements TokenSource {
   isForced = false;
   readonly violations: string[] = [];
   heldUntil = -Infinity;
-  /** When any request failed. */
+  /** When a request last failed, of any scope. */
   failedAt = -Infinity;
-  /** When the last request of a scope was refused. */
+  /** For each scope, when its last request was refused. */
   readonly #refusedAt = new Map<string, number>();
-  readonly #underWay = new Set<string>();
-  /** What allows the next request of a scope; the first one is free. */
+  readonly #inFlight = new Set<string>();
+  /** For each scope, the latest event that may justify its next request: a token, `failed` or `dropped`. */
   readonly #last = new Map<string, string>();
   #next = 0;
 
@@ -57,20 +57,20 @@ class WatchedSource implements TokenSource {
   ) {}
 
   request(scope: string, { signal }: TokenRequestContext): Promise<TokenGrant> {
-    if (this.#underWay.has(scope)) this.violations.push(`two requests at a time for ${scope}`);
+    if (this.#inFlight.has(scope)) this.violations.push(`two requests at a time for ${scope}`);
     this.#justify(scope);
-    this.#underWay.add(scope);
+    this.#inFlight.add(scope);
     const answer = this.answers[this.#next++ % this.answers.length];
     const requestedAt = momentOf(this.clock);
     return new Promise<TokenGrant>((resolve, reject) => {
       const cancel = this.clock.schedule(() => {
-        this.#underWay.delete(scope);
+        this.#inFlight.delete(scope);
         if (answer.kind === 'token') resolve(this.#issue(scope, answer.lifetime, requestedAt));
         else reject(this.#fail(scope, answer.kind));
       }, answer.delay);
       signal.addEventListener('abort', () => {
         cancel();
-        this.#underWay.delete(scope);
+        this.#inFlight.delete(scope);
         this.#failed(signal.reason as Error);
         this.#last.set(scope, 'failed');
         reject(signal.reason as Error);
@@ -87,14 +87,14 @@ class WatchedSource implements TokenSource {
     return Math.max(this.clock.monotonic() - token.monotonic, this.clock.now() - token.wall);
   }
 
-  /** requests <= 1 + refresh points passed + failures + forced: each but the first needs one of these. */
+  /** Each request but the first needs a reason: a token that is due for renewal, a failure or a dropped token. */
   #justify(scope: string): void {
     const refusedAt = this.#refusedAt.get(scope) ?? -Infinity;
     if (this.clock.monotonic() - refusedAt < 1_000) this.violations.push(`${scope} was refused just now`);
     const last = this.#last.get(scope);
     if (last === undefined || last === 'failed' || last === 'dropped') return;
     const token = this.issued.get(last);
-    // 75 % less the largest jitter.
+    // A renewal is due after 75 % of the usable time, less at most 2 % jitter.
     if (token && this.ages(token) < token.usableMs * 0.73)
       this.violations.push(`${scope} was asked for too early`);
   }
@@ -104,7 +104,7 @@ class WatchedSource implements TokenSource {
   #issue(scope: string, lifetime: number, requestedAt: Moment): TokenGrant {
     const accessToken = `${scope}-${this.#next}-${this.issued.size}`;
     const lifetimeMs = lifetime * 1000;
-    // Shared for a second from its arrival.
+    // A token without a lifetime is shared for 1 s from its arrival.
     const sinceMs = lifetime === 0 ? 0 : elapsedMs(this.clock, requestedAt);
     const reserveMs = scope === 'api' ? 0 : Math.min(RESERVE_MS, lifetimeMs / 2);
     const usableMs = lifetime === 0 ? 1_000 : lifetimeMs - Math.max(expiryMargin(lifetimeMs), reserveMs);
@@ -118,7 +118,7 @@ class WatchedSource implements TokenSource {
     };
     this.issued.set(accessToken, token);
     if (sinceMs >= token.lifetimeMs) this.failedAt = this.clock.monotonic();
-    // One that has too little time left when it arrives may be asked for again.
+    // If a token arrives with too little time left, the cache may request once more.
     this.#last.set(scope, token.isShort ? 'failed' : accessToken);
     this.#limitedInARow = 0;
     return { accessToken, scope, expiresIn: lifetime };
@@ -142,7 +142,7 @@ class WatchedSource implements TokenSource {
     return this.#failed(error);
   }
 
-  /** Notes the time in the error itself: each caller gets a copy. */
+  /** Stores the time in the error itself, because each caller gets a copy of the error. */
   #failed(error: Error): Error {
     this.failedAt = this.clock.monotonic();
     return Object.assign(error, { failedAt: this.clock.monotonic() });
@@ -219,12 +219,12 @@ async function replay(
   const started = clock.monotonic();
   let unsettled = 0;
 
-  const handedOut = (token: AccessToken | undefined, waited: boolean): void => {
+  const checkHandedOut = (token: AccessToken | undefined, waited: boolean): void => {
     const known = token && source.issued.get(token.accessToken);
     if (!known) return;
     if (source.ages(known) >= known.lifetimeMs)
       faults.push(`a dead token was handed out: ${token.accessToken}`);
-    // Those who waited get what has just arrived, and what had too little time left from the beginning, for this one use.
+    // A waiting caller may get a token that has just arrived, even if the token had too little time left from the start.
     if (waited && (known.arrivedAt === clock.monotonic() || known.isShort)) return;
     if (source.ages(known) >= known.usableMs)
       faults.push(`an expired token was handed out: ${token.accessToken}`);
@@ -234,7 +234,7 @@ async function replay(
     unsettled += 1;
     promise
       .then(
-        (token) => handedOut(token, true),
+        (token) => checkHandedOut(token, true),
         (error: Error & { code?: string; failedAt?: number }) => {
           const { failedAt } = error;
           if (failedAt !== undefined) {
@@ -266,7 +266,7 @@ async function replay(
       for (let n = 0; n < next.callers; n += 1) watch(cache.get(next.scope, next), next.timeoutMs);
     } else {
       const token = cache.getCached(next.scope);
-      handedOut(token, false);
+      checkHandedOut(token, false);
       if (token && next.kind === 'invalidate') cache.invalidate(token.accessToken);
       if (token && next.kind === 'force') {
         source.isForced = true;
@@ -288,8 +288,8 @@ async function replay(
 }
 
 /**
- * Replays random histories. Rejects where a cache asks twice at a time or too early, hands out an expired token, caches a
- * rejection, or leaves a trace; with the seed, which the variable HISTORIES_SEED takes.
+ * Replays random histories. Rejects if a cache sends two requests at a time, requests too early, hands out an expired token,
+ * caches a rejection or leaves a timer. The error shows the seed; set HISTORIES_SEED to it to replay the same histories.
  */
 export function replayHistories(count: number, known: Parameters<typeof replay>[] = []): Promise<void> {
   const property = fc.asyncProperty(

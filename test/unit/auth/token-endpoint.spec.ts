@@ -27,7 +27,7 @@ import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { silentAddress } from '../../helpers/silent-address.js';
 import { mtlsServer } from '../../helpers/mtls-server.js';
 import { until } from '../../helpers/until.js';
-import { type ArrivedRequest, granted, type ServerAnswer, tokenServer } from './token-server.js';
+import { type ArrivedRequest, granted, type CannedResponse, tokenServer } from './token-server.js';
 
 const CLIENT_ID = '7d9f3c1e-0000-4000-8000-000000000001';
 const SECRET = 's+/&=% ü€"\\end';
@@ -50,7 +50,7 @@ interface EndpointSetUp {
   sourceKind?: 'text' | 'file' | 'function';
 }
 
-/** A token endpoint at that address. */
+/** Creates a TokenEndpoint for the given address. */
 function endpointAt({
   url,
   agent = new Agent(),
@@ -73,7 +73,7 @@ function endpointAt({
   const common = { userAgent: 'spec/1', clientId: CLIENT_ID, clientSecret, exchange, onCall };
   const endpoint = new TokenEndpoint({ ...common, place, agent, identity: identity as Identity, clock });
   cleanUp.push(() => agent.destroy());
-  /** Each request has a signal of its own, as those of the cache have. */
+  /** Each request has a signal of its own, like the requests of the token cache. */
   const request = (scope = 'api', context = {}): Promise<TokenGrant> => {
     const { signal } = new AbortController();
     const wait = { signal, timeoutMs: 5_000, accepts: () => true, isAwaited: () => true };
@@ -82,19 +82,19 @@ function endpointAt({
   return { clock, request };
 }
 
-/** The same, where a server on loopback answers. */
+/** Creates a TokenEndpoint, and a server on loopback that responds to it. */
 async function setUp({
-  answer,
+  respond,
   ...given
-}: Omit<EndpointSetUp, 'url'> & { answer: (request: ArrivedRequest, number: number) => ServerAnswer }) {
-  const server = await tokenServer(answer);
+}: Omit<EndpointSetUp, 'url'> & { respond: (request: ArrivedRequest, number: number) => CannedResponse }) {
+  const server = await tokenServer(respond);
   const made = endpointAt({ url: server.url, agent: new Agent({ keepAlive: true }), ...given });
   cleanUp.push(server.close);
   return { server, ...made };
 }
 
-/** Answers a right secret with a token, every other with invalid_client. */
-function demanding(secret: { right: string }): (request: ArrivedRequest, number: number) => ServerAnswer {
+/** Responds with a token to the right secret, and with invalid_client to any other. */
+function acceptOnly(secret: { right: string }): (request: ArrivedRequest, number: number) => CannedResponse {
   return ({ form }, number) =>
     form.get('client_secret') === secret.right
       ? granted(form.get('scope'), `token-${number}`)
@@ -104,7 +104,7 @@ function demanding(secret: { right: string }): (request: ArrivedRequest, number:
 type TokenFailure = ServiceError &
   Pick<ServiceTokenError, 'error' | 'error_description' | 'status' | 'retryAfter'>;
 
-async function failure(promise: Promise<unknown>): Promise<TokenFailure> {
+async function rejectionOf(promise: Promise<unknown>): Promise<TokenFailure> {
   try {
     await promise;
   } catch (error) {
@@ -113,11 +113,11 @@ async function failure(promise: Promise<unknown>): Promise<TokenFailure> {
   throw new Error('It did not fail');
 }
 
-/** What happened, and what to do. */
-const said = ({ message, hint }: ServiceError): string => [message, hint].filter(Boolean).join(' ');
+/** The message and the hint of an error. */
+const textOfError = ({ message, hint }: ServiceError): string => [message, hint].filter(Boolean).join(' ');
 
-it('the request is the form that docs/service.md shows, and a secret of any characters arrives intact', async () => {
-  const { server, request } = await setUp({ answer: ({ form }) => granted(form.get('scope')) });
+it('sends the token request as the form that docs/service.md shows, and encodes a secret with special characters correctly', async () => {
+  const { server, request } = await setUp({ respond: ({ form }) => granted(form.get('scope')) });
   expect(await request('customer.a+b@c')).toMatchObject({ accessToken: 'token', scope: 'customer.a+b@c' });
   const [{ method, url, headers, form }] = server.arrived;
   expect([method, url]).toEqual(['POST', '/oauth2/token']);
@@ -134,14 +134,14 @@ it('the request is the form that docs/service.md shows, and a secret of any char
   });
 });
 
-it('a caller that aborts gets its own reason', async () => {
+it('rejects a caller that aborts with the abort reason of the caller', async () => {
   const controller = new AbortController();
   const reason = new Error('changed my mind');
-  const { request } = await setUp({ answer: () => (controller.abort(reason), { fault: 'silent' }) });
+  const { request } = await setUp({ respond: () => (controller.abort(reason), { fault: 'silent' }) });
   await expect(request('api', { signal: controller.signal })).rejects.toBe(reason);
 });
 
-describe('the answer with a token', () => {
+describe('Token endpoint: token responses', () => {
   const SCOPE = 'customer.c1';
   const WHOLE = { access_token: 'abc', token_type: 'bearer', expires_in: 600, scope: SCOPE };
   const GRANT = { accessToken: 'abc', scope: SCOPE, expiresIn: 600 };
@@ -151,8 +151,8 @@ describe('the answer with a token', () => {
       .join('.');
 
   it.each<[string, unknown, object]>([
-    ['as docs/service.md shows it', WHOLE, {}],
-    ['after a byte order mark', `\uFEFF${JSON.stringify(WHOLE)}`, {}],
+    ['the fields that docs/service.md shows', WHOLE, {}],
+    ['a byte order mark before the JSON', `\uFEFF${JSON.stringify(WHOLE)}`, {}],
     ...['Bearer', 'BEARER'].map((token_type): [string, unknown, object] => [
       `token_type ${token_type}`,
       { ...WHOLE, token_type },
@@ -176,11 +176,11 @@ describe('the answer with a token', () => {
     ]),
     ['expires_in 1e400', JSON.stringify(WHOLE).replace('600', '1e400'), { expiresIn: 2_147_483 }],
     ...[undefined, null].map((scope): [string, unknown, object] => [
-      `scope ${scope}: the one asked for`,
+      `scope ${scope}, which means the requested one`,
       { ...WHOLE, scope },
       {},
     ]),
-    // Nobody reads the claims.
+    // The claims inside an access token are never read.
     ...[
       'b7Q~x/+=',
       'S'.repeat(16_384),
@@ -192,17 +192,17 @@ describe('the answer with a token', () => {
       { ...WHOLE, access_token },
       { accessToken: access_token },
     ]),
-  ])('is accepted: %s', async (_name, body, expected) => {
-    const { request } = await setUp({ answer: () => ({ body }) });
+  ])('accepts a token response with %s', async (_name, body, expected) => {
+    const { request } = await setUp({ respond: () => ({ body }) });
     expect(await request(SCOPE)).toMatchObject({ ...GRANT, ...expected });
   });
 
   it.each<[string, unknown]>([
-    ['HTML', '<html>SECRET</html>'],
+    ['an HTML body', '<html>SECRET</html>'],
     ['truncated JSON', '{"access_token":"SECRET'],
-    ['null', 'null'],
-    ['a list', '[]'],
-    ['a text', '"SECRET"'],
+    ['null as body', 'null'],
+    ['a list as body', '[]'],
+    ['a string as body', '"SECRET"'],
     ['an empty object', {}],
     ...[undefined, null, '', 7, {}, ['SECRET'], 'SE\r\nCRET', 'SE CRET', 'SÉCRET', 'SECRET\n']
       .concat('S'.repeat(16_385))
@@ -220,16 +220,16 @@ describe('the answer with a token', () => {
     ...['', 'api', `${SCOPE} api`, 'customer.c', 'customer.c12', [SCOPE], 7].map(
       (scope): [string, unknown] => [`scope ${inspect(scope)}`, { ...WHOLE, scope }],
     ),
-  ])('is refused, and not quoted: %s', async (_name, body) => {
-    const { request } = await setUp({ answer: () => ({ body }) });
-    const error = await failure(request(SCOPE));
+  ])('rejects a token response with %s and does not quote it in the error', async (_name, body) => {
+    const { request } = await setUp({ respond: () => ({ body }) });
+    const error = await rejectionOf(request(SCOPE));
     expect(error).toBeInstanceOf(ServiceTokenError);
     expect(error).toMatchObject({ code: 'invalid_token_response', status: 200, scope: 'customer.{}' });
     expect(inspect(error)).not.toMatch(/SECRET|CRET\b/);
   });
 });
 
-describe('a scope that is not the one asked for', () => {
+describe('Token endpoint: tokens with another scope', () => {
   it.each([
     ['api', 'api payments', /scope is "api payments", not the one asked for/],
     ['api', '', /scope is "", not the one asked for/],
@@ -241,61 +241,67 @@ describe('a scope that is not the one asked for', () => {
       /scope is "customer\.\{\} customer\.\{\} api", not/,
     ],
     ['customer.c-17', 'customer.c-18', /scope is that of another customer, not/],
-  ])('asked for %s, given %j: is shown without ids and secrets', async (asked, scope, words) => {
-    const body = { access_token: 'abc', token_type: 'bearer', expires_in: 600, scope };
-    const { request } = await setUp({ answer: () => ({ body }) });
-    const refused = await failure(request(asked));
-    expect(refused.message).toMatch(words);
-    expect(inspect(refused)).not.toMatch(/c-1|d%2B4/);
-  });
+  ])(
+    'rejects a token requested for %s whose scope is %j, and hides customer ids and secrets in the error',
+    async (requestedScope, scope, words) => {
+      const body = { access_token: 'abc', token_type: 'bearer', expires_in: 600, scope };
+      const { request } = await setUp({ respond: () => ({ body }) });
+      const refused = await rejectionOf(request(requestedScope));
+      expect(refused.message).toMatch(words);
+      expect(inspect(refused)).not.toMatch(/c-1|d%2B4/);
+    },
+  );
 });
 
-describe('a customer whom the endpoint does not know', () => {
+describe('Token endpoint: unknown customers', () => {
   it.each([
     [400, 'invalid_scope'],
     [403, 'scope_invalid'], // Glewlwyd
-  ])('%d %s: the hint names the environment, and no id is shown', async (status, error) => {
-    const id = 'a+7@bank.example';
-    const said = [
-      'customer.a+7@bank.example',
-      `${encodeURIComponent(id)} is unknown`,
-      `not ${id.toUpperCase()}: A+7`,
-    ];
-    for (const error_description of said) {
-      const { request } = await setUp({ answer: () => ({ status, body: { error, error_description } }) });
-      const refused = await failure(request(`customer.${id}`));
-      expect(refused).toMatchObject({
-        code: 'token_refused',
-        error,
-        scope: 'customer.{}',
-        options: ['environment'],
-      });
-      expect(refused.message).toMatch(/refuses a token of this customer \(HTTP \d+, \w+, .*\{\}/);
-      expect(refused.hint).toMatch(
-        /does not know this customer in this environment\. .*check environment\.$/,
-      );
-      const printed = inspect(refused, { showHidden: true }) + JSON.stringify(refused) + refused.stack;
-      expect(printed).not.toMatch(/bank\.example/i);
-    }
-  });
+  ])(
+    'names the environment as likely cause of %d %s for a customer, and hides the customer id in the error',
+    async (status, error) => {
+      const id = 'a+7@bank.example';
+      const descriptions = [
+        'customer.a+7@bank.example',
+        `${encodeURIComponent(id)} is unknown`,
+        `not ${id.toUpperCase()}: A+7`,
+      ];
+      for (const error_description of descriptions) {
+        const { request } = await setUp({ respond: () => ({ status, body: { error, error_description } }) });
+        const refused = await rejectionOf(request(`customer.${id}`));
+        expect(refused).toMatchObject({
+          code: 'token_refused',
+          error,
+          scope: 'customer.{}',
+          options: ['environment'],
+        });
+        expect(refused.message).toMatch(/refuses a token of this customer \(HTTP \d+, \w+, .*\{\}/);
+        expect(refused.hint).toMatch(
+          /does not know this customer in this environment\. .*check environment\.$/,
+        );
+        const printed = inspect(refused, { showHidden: true }) + JSON.stringify(refused) + refused.stack;
+        expect(printed).not.toMatch(/bank\.example/i);
+      }
+    },
+  );
 
-  it('a short id is hidden as a word, and in an error code', async () => {
+  it('hides a short customer id only where it is a word of its own, and drops an error code that contains the id', async () => {
     const body = { error: 'customer.7', error_description: 'HTTP 17: 7 is unknown, so is customer.7.' };
-    const { request } = await setUp({ answer: () => ({ status: 400, body }) });
-    const refused = await failure(request('customer.7'));
+    const { request } = await setUp({ respond: () => ({ status: 400, body }) });
+    const refused = await rejectionOf(request('customer.7'));
     expect([refused.error, refused.error_description]).toEqual([
       undefined,
       'HTTP 17: {} is unknown, so is customer.{}',
     ]);
   });
 
-  it('the scope of calls is another matter: the hint names the address', async () => {
-    const { request } = await setUp({ answer: () => ({ status: 400, body: { error: 'scope_invalid' } }) });
-    expect((await failure(request('api'))).hint).toMatch(/^Check urls\.authUrl/);
+  it('names the address of the token endpoint when the scope api is refused', async () => {
+    const { request } = await setUp({ respond: () => ({ status: 400, body: { error: 'scope_invalid' } }) });
+    expect((await rejectionOf(request('api'))).hint).toMatch(/^Check urls\.authUrl/);
   });
 });
 
-describe('an answer without a token', () => {
+describe('Token endpoint: responses without a token', () => {
   const PAGE = { headers: { 'content-type': 'text/html' }, body: '<h1>oops</h1>' };
   const SWAPPED =
     /Check urls\.authUrl and urls\.baseUrl: they may be swapped\..* without .*firewall.*oauth\.mtls.*oauth\.clientSecret/;
@@ -303,11 +309,11 @@ describe('an answer without a token', () => {
     /refuses a token .*Check urls\.authUrl, which is written without \/oauth2\/token, and that OAuth is/;
   const error = (code: string) => ({ body: { error: code } });
   const retryAfter = (value: string) => ({ headers: { 'retry-after': value } });
-  /** So many seconds after the time of this machine. */
+  /** An HTTP date that is this many seconds ahead of the clock of this machine. */
   const dateIn = (seconds: number) => new Date(new FakeClock().now() + seconds * 1_000).toUTCString();
   const clockAhead = { date: dateIn(120), 'retry-after': dateIn(150) };
 
-  it.each<[number, ServerAnswer, object, RegExp]>([
+  it.each<[number, CannedResponse, object, RegExp]>([
     [200, error('invalid_scope'), { code: 'token_refused', error: 'invalid_scope' }, ADDRESS],
     [200, PAGE, { code: 'invalid_token_response' }, SWAPPED],
     [400, error('invalid_scope'), { code: 'token_refused' }, /\(HTTP 400, invalid_scope\)\./],
@@ -316,13 +322,13 @@ describe('an answer without a token', () => {
     [405, {}, { code: 'token_refused' }, ADDRESS],
     [499, {}, { code: 'token_refused' }, ADDRESS],
     [403, error('invalid_scope'), { code: 'token_refused' }, ADDRESS],
-    // Of a gateway, or what stands at a wrong address.
+    // These responses come from a gateway, or from another server at a wrong address.
     [401, {}, { code: 'token_unavailable' }, /not come from the token endpoint.*\(HTTP 401\)/],
     [403, error('Forbidden'), { code: 'token_unavailable' }, /in front of it .*\(HTTP 403, Forbidden\)/],
     [403, PAGE, { code: 'token_unavailable' }, SWAPPED],
     [404, PAGE, { code: 'token_unavailable' }, /\(HTML, HTTP 404\)/],
     [500, { body: {} }, { code: 'token_unavailable' }, /out of order.* nothing to correct/],
-    // The address is one of loopback: what answers is a sidecar.
+    // The address is on loopback, so a sidecar proxy sent the response.
     [500, {}, { code: 'token_unavailable' }, /sidecar on this machine .* client certificate of the sidecar/],
     [502, PAGE, { code: 'token_unavailable' }, /sidecar on this machine .* \(HTML, HTTP 502\)/],
     [504, {}, { code: 'token_unavailable' }, /out of order/],
@@ -341,14 +347,17 @@ describe('an answer without a token', () => {
     [429, retryAfter('7'), { code: 'token_rate_limited', retryAfter: 7 }, /Try again in 7 s/],
     [429, retryAfter('86400'), { retryAfter: 3600 }, /too many requests/],
     [429, { headers: clockAhead }, { code: 'token_rate_limited', retryAfter: 30 }, /too many requests/],
-  ])('%d %j', async (status, answer, expected, words) => {
-    const { request } = await setUp({ answer: () => ({ status, ...answer }) });
-    const refused = await failure(request());
-    expect(refused).toBeInstanceOf(ServiceTokenError);
-    expect(refused).toMatchObject({ status, scope: 'api', ...expected });
-    expect(said(refused)).toMatch(words);
-    expect(inspect(refused)).not.toContain('oops');
-  });
+  ])(
+    'turns a response with status %d and %j into an error with %j',
+    async (status, response, expected, words) => {
+      const { request } = await setUp({ respond: () => ({ status, ...response }) });
+      const refused = await rejectionOf(request());
+      expect(refused).toBeInstanceOf(ServiceTokenError);
+      expect(refused).toMatchObject({ status, scope: 'api', ...expected });
+      expect(textOfError(refused)).toMatch(words);
+      expect(inspect(refused)).not.toContain('oops');
+    },
+  );
 
   const long = 'e'.repeat(65);
   it.each([
@@ -356,12 +365,15 @@ describe('an answer without a token', () => {
     ['a b', 7, undefined, undefined],
     [long, '', undefined, ''],
     [7, undefined, undefined, undefined],
-  ])('with error %j, error_description %j: shows what RFC 6749 allows', async (given, text, code, shown) => {
-    const body = { error: given, error_description: text };
-    const { request } = await setUp({ answer: () => ({ status: 400, body }) });
-    const refused = await failure(request());
-    expect([refused.error, refused.error_description]).toEqual([code, shown]);
-  });
+  ])(
+    'shows error %j and error_description %j only as far as RFC 6749 allows them',
+    async (given, text, code, shown) => {
+      const body = { error: given, error_description: text };
+      const { request } = await setUp({ respond: () => ({ status: 400, body }) });
+      const refused = await rejectionOf(request());
+      expect([refused.error, refused.error_description]).toEqual([code, shown]);
+    },
+  );
 
   const forms = [
     SECRET,
@@ -372,12 +384,12 @@ describe('an answer without a token', () => {
     `${SECRET.slice(0, 7)}\n${SECRET.slice(7)}`,
     's+/\u200b&=% ü€"\\end',
   ];
-  it.each(forms)('that echoes the secret as %s shows none of it', async (echo) => {
+  it.each(forms)('shows no part of an error response that echoes the secret as %s', async (echo) => {
     const error_description = `bad\r\n\u0000secret ${echo} ${'x'.repeat(500)}`;
     const { request } = await setUp({
-      answer: () => ({ status: 400, body: { error: echo, error_description } }),
+      respond: () => ({ status: 400, body: { error: echo, error_description } }),
     });
-    const refused = await failure(request());
+    const refused = await rejectionOf(request());
     const printed =
       inspect(refused, { depth: 20, showHidden: true }) + JSON.stringify(refused) + refused.stack;
     for (const form of forms) expect(printed).not.toContain(form);
@@ -386,8 +398,8 @@ describe('an answer without a token', () => {
   });
 });
 
-describe('no whole answer', () => {
-  it.each<[string, ServerAnswer, object, RegExp]>([
+describe('Token endpoint: connection faults', () => {
+  it.each<[string, CannedResponse, object, RegExp]>([
     [
       'a dropped connection',
       { fault: 'drop' },
@@ -395,12 +407,12 @@ describe('no whole answer', () => {
       /log of the program that listens at urls\.authUrl/,
     ],
     [
-      'silence',
+      'no response',
       { fault: 'silent' },
       { kind: 'timeout', options: [] },
       /no response began .* endpoint is slow/,
     ],
-    ['a body that trickles', { fault: 'trickle' }, { kind: 'timeout' }, /the rest of it did not arrive/],
+    ['a body that never ends', { fault: 'trickle' }, { kind: 'timeout' }, /the rest of it did not arrive/],
     ['a body over 1 MiB', { body: ' '.repeat(1024 * 1024 + 1) }, { kind: 'too_large' }, /too large\.$/],
     [
       'a redirect',
@@ -427,22 +439,25 @@ describe('no whole answer', () => {
       /a redirect, which is never followed/,
     ],
     [
-      'a choice of addresses, though with a token',
+      'a response with status 300 and a token',
       { ...granted('api'), status: 300 },
       { kind: 'redirect' },
       /\(HTTP_300\)/,
     ],
-  ])('%s', async (_name, answer, expected, words) => {
-    const { server, request } = await setUp({ answer: () => answer });
-    const isSlow = 'fault' in answer && answer.fault !== 'drop';
-    const error = await failure(request('api', { timeoutMs: isSlow ? 1_000 : 10_000 }));
-    expect(error).toBeInstanceOf(ServiceConnectionError);
-    expect(error).toMatchObject({ ...expected, method: 'POST', path: '/oauth2/token' });
-    expect(said(error)).toMatch(words);
-    // A sidecar does TLS.
-    expect(said(error)).not.toMatch(/TLS|tls\./);
-    expect(server.arrived).toHaveLength(1);
-  });
+  ])(
+    'reports %s as a connection fault after a single request, with the cause in message or hint',
+    async (_name, response, expected, words) => {
+      const { server, request } = await setUp({ respond: () => response });
+      const isSlow = 'fault' in response && response.fault !== 'drop';
+      const error = await rejectionOf(request('api', { timeoutMs: isSlow ? 1_000 : 10_000 }));
+      expect(error).toBeInstanceOf(ServiceConnectionError);
+      expect(error).toMatchObject({ ...expected, method: 'POST', path: '/oauth2/token' });
+      expect(textOfError(error)).toMatch(words);
+      // On loopback a sidecar does TLS, so tls.* options cannot be the cause.
+      expect(textOfError(error)).not.toMatch(/TLS|tls\./);
+      expect(server.arrived).toHaveLength(1);
+    },
+  );
 
   it.each([
     [
@@ -453,30 +468,33 @@ describe('no whole answer', () => {
       'http://auth.invalid',
       /at auth\.invalid: the name auth\.invalid could not be looked up .*Check the spelling/,
     ],
-  ])('%s: names it and the option with its address', async (address, words) => {
-    const error = await failure(endpointAt({ url: `${address}/oauth2/token` }).request());
-    expect(said(error)).toMatch(words);
-    expect(error.options).toEqual(['urls.authUrl']);
-  });
+  ])(
+    'names the address %s, the cause and urls.authUrl when no connection can be made',
+    async (address, words) => {
+      const error = await rejectionOf(endpointAt({ url: `${address}/oauth2/token` }).request());
+      expect(textOfError(error)).toMatch(words);
+      expect(error.options).toEqual(['urls.authUrl']);
+    },
+  );
 
-  it('has the time that reading the secret left, half of it to connect', async () => {
+  it('gives the request the time that is left after reading the secret, and half of that time for connecting', async () => {
     const silent = await silentAddress('127.0.0.1');
     cleanUp.push(silent.stop);
     const { clock, request } = endpointAt({
       url: `http://127.0.0.1:${silent.port}/oauth2/token`,
       source: async () => (await clock.advance(2_000), SECRET),
     });
-    const error = await failure(request('api', { timeoutMs: 2_300 }));
+    const error = await rejectionOf(request('api', { timeoutMs: 2_300 }));
     expect(error).toMatchObject({ kind: 'timeout' });
-    expect(said(error)).toMatch(/no connection to 127\.0\.0\.1, port \d+, within 150 ms/);
+    expect(textOfError(error)).toMatch(/no connection to 127\.0\.0\.1, port \d+, within 150 ms/);
   });
 
-  it('not trusted: names what it is verified against; not the host: says so', async () => {
+  it('names the trusted roots when the certificate of the server is not trusted, and the host name when the certificate is for another host', async () => {
     const authority = await createAuthority();
     const live = await mtlsServer(authority, { demandCertificate: false });
     cleanUp.push(() => live.close());
     const textOf = async (agent: Agent, hasChain = false) =>
-      said(await failure(endpointAt({ url: live.url, agent, hasChain }).request()));
+      textOfError(await rejectionOf(endpointAt({ url: live.url, agent, hasChain }).request()));
     expect(await textOf(new https.Agent())).toMatch(
       /verified against: Node's public roots \(.* whole chain .* put it into tls\.chain/,
     );
@@ -490,31 +508,31 @@ describe('no whole answer', () => {
   });
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    'a certificate that it asks for and is not shown, %s: names oauth.mtls',
+    'suggests oauth.mtls when the server requires a client certificate over %s and none is configured',
     async (maxVersion) => {
       const authority = await createAuthority();
       const live = await mtlsServer(authority, { maxVersion });
       cleanUp.push(() => live.close());
       const agent = new https.Agent({ ca: authority.chain });
-      const error = await failure(endpointAt({ url: live.url, agent }).request());
-      expect(said(error)).toMatch(/may ask for a client certificate.*Set oauth\.mtls/);
+      const error = await rejectionOf(endpointAt({ url: live.url, agent }).request());
+      expect(textOfError(error)).toMatch(/may ask for a client certificate.*Set oauth\.mtls/);
       expect(error.options?.[0]).toBe('oauth.mtls');
     },
   );
 
-  it('a proxy that fails: names http.proxy', async () => {
+  it('suggests http.proxy when the proxy fails', async () => {
     const agent = new Agent();
     agent.createConnection = (_, callback) => {
       const error = Object.assign(new Error('407'), { code: 'ERR_PROXY_TUNNEL_407' });
       setImmediate(() => callback?.(error, undefined as never));
       return undefined;
     };
-    const error = await failure(endpointAt({ url: 'http://127.0.0.1:1/oauth2/token', agent }).request());
-    expect(said(error)).toMatch(/ERR_PROXY_TUNNEL_407.*Check http\.proxy/);
+    const error = await rejectionOf(endpointAt({ url: 'http://127.0.0.1:1/oauth2/token', agent }).request());
+    expect(textOfError(error)).toMatch(/ERR_PROXY_TUNNEL_407.*Check http\.proxy/);
   });
 });
 
-describe('a refused secret', () => {
+describe('Token endpoint: refused client secret', () => {
   it.each([
     [400, { error: 'unauthorized_client' }],
     [401, { error: 'invalid_client' }],
@@ -522,17 +540,17 @@ describe('a refused secret', () => {
     [503, { error: 'invalid_client' }],
     [200, { error: 'invalid_client' }],
   ])(
-    '%d %j: one request, an error that says what to check, remembered for 10 s for all scopes',
+    'remembers a refusal with %d %j for 10 s for all scopes, and says in the error what to check',
     async (status, body) => {
-      const { server, request, clock } = await setUp({ answer: () => ({ status, body }) });
-      const error = await failure(request());
+      const { server, request, clock } = await setUp({ respond: () => ({ status, body }) });
+      const error = await rejectionOf(request());
       expect(error).toMatchObject({ code: 'token_refused', ...body, status });
-      expect(said(error)).toMatch(
+      expect(textOfError(error)).toMatch(
         /refuses the credentials .*oauth\.clientId.*oauth\.clientSecret.*developer portal.*secret.* the previous one is invalid.*value with # needs quotes, and with expandVariables .* a \$ needs a backslash before it; docker run --env-file keeps/,
       );
       expect(error.options).toEqual(['oauth.clientSecret', 'oauth.clientId']);
       for (let call = 0; call < 50; call += 1) {
-        expect(await failure(request(`customer.c${call}`))).toMatchObject({
+        expect(await rejectionOf(request(`customer.c${call}`))).toMatchObject({
           code: 'token_refused',
           retryAfter: 10,
           hint: error.hint,
@@ -540,7 +558,7 @@ describe('a refused secret', () => {
       }
       expect(server.arrived).toHaveLength(1);
       await clock.advance(10_000);
-      await failure(request());
+      await rejectionOf(request());
       expect(server.arrived).toHaveLength(2);
     },
   );
@@ -549,24 +567,27 @@ describe('a refused secret', () => {
     [400, { error: 'invalid_scope' }],
     [401, { message: 'of a gateway' }],
     [403, 'a page'],
-  ])('is not what %d %j says: the secret is neither read again nor remembered', async (status, body) => {
-    let asked = 0;
-    const { server, request } = await setUp({
-      answer: ({ form }) =>
-        form.get('scope') === 'customer.bad' ? { status, body } : granted(form.get('scope')),
-      source: () => ((asked += 1), SECRET),
-    });
-    await failure(request('customer.bad'));
-    await failure(request('customer.bad'));
-    expect([server.arrived.length, asked]).toEqual([2, 1]);
-    expect(await request('customer.good')).toMatchObject({ scope: 'customer.good' });
-  });
+  ])(
+    'does not take %d %j as a refusal of the secret, so the secret is neither read again nor held back',
+    async (status, body) => {
+      let sourceReads = 0;
+      const { server, request } = await setUp({
+        respond: ({ form }) =>
+          form.get('scope') === 'customer.bad' ? { status, body } : granted(form.get('scope')),
+        source: () => ((sourceReads += 1), SECRET),
+      });
+      await rejectionOf(request('customer.bad'));
+      await rejectionOf(request('customer.bad'));
+      expect([server.arrived.length, sourceReads]).toEqual([2, 1]);
+      expect(await request('customer.good')).toMatchObject({ scope: 'customer.good' });
+    },
+  );
 
-  it('is asked for again once, and the new one is tried at once', async () => {
+  it('reads a refused secret again once, and tries the new secret at once', async () => {
     const right = { right: 'new' };
     const secrets = ['old', 'new'];
     const { server, request } = await setUp({
-      answer: demanding(right),
+      respond: acceptOnly(right),
       source: () => secrets.shift() ?? 'new',
     });
     const { accessToken, requestedWith } = await request();
@@ -574,42 +595,42 @@ describe('a refused secret', () => {
     expect(server.arrived.map(({ form }) => form.get('client_secret'))).toEqual(['old', 'new']);
   });
 
-  it('stays the outcome where it cannot be read again', async () => {
-    const answers = ['old'];
+  it('reports the refusal if the secret cannot be read again', async () => {
+    const secrets = ['old'];
     const { server, request } = await setUp({
-      answer: demanding({ right: 'new' }),
-      source: () => answers.pop() ?? Promise.reject(new Error('the vault is sealed')),
+      respond: acceptOnly({ right: 'new' }),
+      source: () => secrets.pop() ?? Promise.reject(new Error('the vault is sealed')),
     });
-    expect(await failure(request())).toMatchObject({ code: 'token_refused', error: 'invalid_client' });
+    expect(await rejectionOf(request())).toMatchObject({ code: 'token_refused', error: 'invalid_client' });
     expect(server.arrived).toHaveLength(1);
   });
 
-  it('that is still the same is not sent again', async () => {
-    let asked = 0;
+  it('does not send a refused secret again if reading it again returns the same secret', async () => {
+    let sourceReads = 0;
     const { server, request } = await setUp({
-      answer: demanding({ right: 'new' }),
-      source: () => ((asked += 1), 'old'),
+      respond: acceptOnly({ right: 'new' }),
+      source: () => ((sourceReads += 1), 'old'),
     });
-    expect(await failure(request())).toMatchObject({ code: 'token_refused', error: 'invalid_client' });
-    expect([server.arrived.length, asked]).toEqual([1, 2]);
+    expect(await rejectionOf(request())).toMatchObject({ code: 'token_refused', error: 'invalid_client' });
+    expect([server.arrived.length, sourceReads]).toEqual([1, 2]);
   });
 
-  it('refused to many at once is asked for again once', async () => {
-    let asked = 0;
+  it('reads the secret again only once when many requests are refused at the same time', async () => {
+    let sourceReads = 0;
     const { request } = await setUp({
-      answer: demanding({ right: 'new' }),
-      source: () => ((asked += 1), asked === 1 ? 'old' : 'new'),
+      respond: acceptOnly({ right: 'new' }),
+      source: () => ((sourceReads += 1), sourceReads === 1 ? 'old' : 'new'),
     });
     await Promise.all(Array.from({ length: 20 }, (_, n) => request(`customer.c${n}`)));
-    expect(asked).toBe(2);
+    expect(sourceReads).toBe(2);
   });
 
-  it('fails no caller that comes while it is read again: they share the reading', async () => {
+  it('lets callers that arrive while a refused secret is read again wait for the new secret instead of failing', async () => {
     const secret = { right: 'old' };
     const readings: ((secret: string) => void)[] = [];
     let reads = (): void => undefined;
     const { server, request } = await setUp({
-      answer: demanding(secret),
+      respond: acceptOnly(secret),
       source: () => new Promise((resolve) => (readings.push(resolve), reads())),
     });
     const reading = (): Promise<void> => new Promise((resolve) => (reads = resolve));
@@ -629,62 +650,62 @@ describe('a refused secret', () => {
     expect([readings.length, sent]).toEqual([2, ['old', 'old', 'new', 'new', 'new', 'new']]);
   });
 
-  it('two wrong ones are two requests, and no more for 10 s', async () => {
-    let asked = 0;
+  it('sends two wrong secrets once each, and no further request 5 s later', async () => {
+    let sourceReads = 0;
     const { server, request, clock } = await setUp({
-      answer: demanding({ right: 'new' }),
-      source: () => ((asked += 1), asked === 1 ? 'old' : 'older'),
+      respond: acceptOnly({ right: 'new' }),
+      source: () => ((sourceReads += 1), sourceReads === 1 ? 'old' : 'older'),
     });
-    await failure(request());
+    await rejectionOf(request());
     await clock.advance(5_000);
-    await failure(request('customer.c1'));
+    await rejectionOf(request('customer.c1'));
     expect(server.arrived).toHaveLength(2);
   });
 
-  it('health checks send it again after 60 s, another one at once, and read the source once each time', async () => {
-    const secret = { right: 'new', source: 'old', asked: 0 };
+  it('lets a health check send a refused secret again after 60 s, reads the secret once per check, and sends a new secret at once', async () => {
+    const secret = { right: 'new', source: 'old', sourceReads: 0 };
     const { server, request, clock } = await setUp({
-      answer: demanding(secret),
-      source: () => ((secret.asked += 1), secret.source),
+      respond: acceptOnly(secret),
+      source: () => ((secret.sourceReads += 1), secret.source),
     });
     const probe = () => request('api', { isProbe: true });
-    await failure(probe());
-    const asked = secret.asked;
+    await rejectionOf(probe());
+    const readsBefore = secret.sourceReads;
     for (let number = 0; number < 11; number += 1) {
       await clock.advance(5_000);
-      expect(await failure(probe())).toMatchObject({ code: 'token_refused', status: 401 });
+      expect(await rejectionOf(probe())).toMatchObject({ code: 'token_refused', status: 401 });
     }
-    expect([secret.asked - asked, server.arrived.length]).toEqual([11, 1]);
+    expect([secret.sourceReads - readsBefore, server.arrived.length]).toEqual([11, 1]);
     await clock.advance(5_000);
-    await failure(probe());
+    await rejectionOf(probe());
     expect(server.arrived).toHaveLength(2);
     secret.source = 'new';
     await clock.advance(5_000);
     expect(await probe()).toMatchObject({ scope: 'api' });
   });
 
-  it('being remembered does not hold up another one, and the source is asked once a second', async () => {
-    const secret = { right: 'new', source: 'old', asked: 0 };
+  it('reads the secret again at most once a second while a refusal is remembered, and sends a new secret without waiting for 10 s', async () => {
+    const secret = { right: 'new', source: 'old', sourceReads: 0 };
     const { server, request, clock } = await setUp({
-      answer: demanding(secret),
-      source: () => ((secret.asked += 1), secret.source),
+      respond: acceptOnly(secret),
+      source: () => ((secret.sourceReads += 1), secret.source),
     });
-    await failure(request());
+    await rejectionOf(request());
     secret.source = 'new';
-    const asked = secret.asked;
-    for (let call = 0; call < 100; call += 1) await failure(request(`customer.c${call}`));
-    expect([secret.asked, server.arrived.length]).toEqual([asked, 1]);
+    const readsBefore = secret.sourceReads;
+    for (let call = 0; call < 100; call += 1) await rejectionOf(request(`customer.c${call}`));
+    expect([secret.sourceReads, server.arrived.length]).toEqual([readsBefore, 1]);
     await clock.advance(1_000);
     expect(await request('customer.c1')).toMatchObject({ scope: 'customer.c1' });
   });
 });
 
-describe('a secret that has worked, and is refused because the endpoint has the new one first', () => {
-  /** The right secret is replaced when a token was granted for it. */
+describe('Token endpoint: secret rotated at the endpoint first', () => {
+  /** Gets a token with the old secret, and then lets the endpoint accept only the new one. */
   async function setUpRotated(sourceKind?: EndpointSetUp['sourceKind']) {
     const state = { right: 'old', source: 'old', readings: 0 };
     const made = await setUp({
-      answer: (request, number) => demanding(state)(request, number),
+      respond: (request, number) => acceptOnly(state)(request, number),
       source: () => ((state.readings += 1), state.source),
       sourceKind,
     });
@@ -693,7 +714,7 @@ describe('a secret that has worked, and is refused because the endpoint has the 
     Object.assign(state, { right: 'new', readings: 0 });
     const refusals = () =>
       made.server.arrived.filter(({ form }) => form.get('client_secret') !== state.right);
-    /** Of the calls that began now, once their request was answered. */
+    /** Starts a call for each scope, and waits until the secret has been read again after the refusal. */
     const begin = async (...scopes: string[]) => {
       const all = scopes.map((scope) => ({ ends: made.request(scope), isOver: false }));
       for (const call of all)
@@ -705,13 +726,13 @@ describe('a secret that has worked, and is refused because the endpoint has the 
     return { ...made, state, begin, refusals };
   }
 
-  it('is waited for without sending, and read once a second for 2 s', async () => {
+  it('reads the secret once a second for 2 s without sending requests, and uses the new secret as soon as it appears', async () => {
     const { state, begin, request, refusals, clock } = await setUpRotated();
     const all = await begin('api');
     const sent = refusals().length;
     all.push({ ends: request('customer.c1'), isOver: false });
     await clock.advance(999);
-    // At the beginning, and after the refusal.
+    // One reading when the call began and one after the refusal.
     expect([state.readings, all.some(({ isOver }) => isOver)]).toEqual([2, false]);
     await clock.advance(900);
     state.source = 'new';
@@ -721,29 +742,29 @@ describe('a secret that has worked, and is refused because the endpoint has the 
     expect([state.readings, refusals().length]).toEqual([4, sent]);
   });
 
-  it('fails after 2 s if there is none, and from then on at once', async () => {
+  it('fails after 2 s if no new secret appears, and fails later requests at once', async () => {
     const { state, begin, request, refusals, clock } = await setUpRotated();
     const [call] = await begin('api');
-    const failed = failure(call.ends);
+    const failed = rejectionOf(call.ends);
     await clock.advance(2_000);
     expect(await failed).toMatchObject({ code: 'token_refused', error: 'invalid_client' });
     const sent = refusals().length;
-    expect(await failure(request('customer.c1'))).toMatchObject({ error: 'invalid_client' });
+    expect(await rejectionOf(request('customer.c1'))).toMatchObject({ error: 'invalid_client' });
     expect(refusals()).toHaveLength(sent);
-    // Sent once more after 10 s, and not waited for again.
+    // After 10 s the secret is sent once more, but nothing waits for a new secret again.
     await clock.advance(8_000);
-    expect(await failure(request())).toMatchObject({ error: 'invalid_client' });
+    expect(await rejectionOf(request())).toMatchObject({ error: 'invalid_client' });
     expect(refusals()).toHaveLength(sent + 1);
     state.source = 'new';
     await clock.advance(1_000);
     expect(await request()).toMatchObject({ scope: 'api' });
   });
 
-  it('is waited for no longer than the request has time, or its signal allows', async () => {
+  it('waits for the new secret no longer than the timeout of the request, and stops when its signal aborts', async () => {
     const { state, request, clock } = await setUpRotated();
     const controller = new AbortController();
-    const short = failure(request('api', { timeoutMs: 1_500 }));
-    const aborted = failure(request('customer.c1', { signal: controller.signal }));
+    const short = rejectionOf(request('api', { timeoutMs: 1_500 }));
+    const aborted = rejectionOf(request('customer.c1', { signal: controller.signal }));
     await until(() => state.readings > 1);
     await settle();
     const reason = new Error('changed my mind');
@@ -753,14 +774,14 @@ describe('a secret that has worked, and is refused because the endpoint has the 
     expect(await short).toMatchObject({ error: 'invalid_client' });
   });
 
-  it('of a function is asked for once in 10 s, and nobody waits for it', async () => {
+  it('reads a secret from a function at most once in 10 s after a refusal, and does not wait for a new one', async () => {
     const { state, begin, request, clock } = await setUpRotated('function');
     const [call] = await begin('api');
-    expect(await failure(call.ends)).toMatchObject({ error: 'invalid_client' });
+    expect(await rejectionOf(call.ends)).toMatchObject({ error: 'invalid_client' });
     expect(state.readings).toBe(2);
     for (let second = 1; second <= 9; second += 1) {
       await clock.advance(1_000);
-      await failure(request(`customer.c${second}`));
+      await rejectionOf(request(`customer.c${second}`));
     }
     expect(state.readings).toBe(2);
     state.source = 'new';
@@ -769,14 +790,14 @@ describe('a secret that has worked, and is refused because the endpoint has the 
     expect(state.readings).toBe(3);
   });
 
-  it('of a text cannot change: nobody waits for it', async () => {
+  it('does not wait for a new secret if the secret is a fixed text', async () => {
     const { begin } = await setUpRotated('text');
     const [call] = await begin('api');
-    expect(await failure(call.ends)).toMatchObject({ error: 'invalid_client' });
+    expect(await rejectionOf(call.ends)).toMatchObject({ error: 'invalid_client' });
   });
 });
 
-describe('the source of the secret', () => {
+describe('Token endpoint: source of the secret', () => {
   it.each<[string, () => string | Promise<string>]>([
     [
       'throws',
@@ -785,22 +806,25 @@ describe('the source of the secret', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error(`vault says ${SECRET}`))],
-    ['gives nothing', () => ''],
-    ['gives no text', () => undefined as unknown as string],
-  ])('%s: an error of ours, without its words', async (_name, source) => {
-    const { server, request } = await setUp({ answer: () => granted('api'), source });
-    const error = await failure(request());
-    expect(error).toMatchObject({ code: 'client_secret_unavailable' });
-    expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/vault/);
-    expect(server.arrived).toHaveLength(0);
-  });
+    ['returns an empty string', () => ''],
+    ['returns undefined', () => undefined as unknown as string],
+  ])(
+    'rejects with client_secret_unavailable, without the words of the source, if the source %s',
+    async (_name, source) => {
+      const { server, request } = await setUp({ respond: () => granted('api'), source });
+      const error = await rejectionOf(request());
+      expect(error).toMatchObject({ code: 'client_secret_unavailable' });
+      expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/vault/);
+      expect(server.arrived).toHaveLength(0);
+    },
+  );
 
-  it('does not answer: given up after 8 s', async () => {
+  it('gives up a source that does not respond after 8 s', async () => {
     const { request, clock } = await setUp({
-      answer: () => granted('api'),
+      respond: () => granted('api'),
       source: () => new Promise(() => undefined),
     });
-    const waiting = failure(request());
+    const waiting = rejectionOf(request());
     await clock.advance(7_999);
     expect(clock.timers).toBe(1);
     await clock.advance(1);
@@ -810,80 +834,80 @@ describe('the source of the secret', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('is asked once by callers that come together', async () => {
-    let asked = 0;
+  it('reads the source once for callers that arrive together', async () => {
+    let sourceReads = 0;
     const { request } = await setUp({
-      answer: ({ form }) => granted(form.get('scope')),
-      source: async () => ((asked += 1), SECRET),
+      respond: ({ form }) => granted(form.get('scope')),
+      source: async () => ((sourceReads += 1), SECRET),
     });
     await Promise.all(Array.from({ length: 20 }, (_, n) => request(`customer.c${n}`)));
-    expect(asked).toBe(1);
+    expect(sourceReads).toBe(1);
   });
 });
 
-describe('a secret that is read again after a refusal', () => {
-  /** A vault that answers each reading when the test says so. */
+describe('ClientSecret: reading again after a refusal', () => {
+  /** A vault that completes each reading when the test says so. */
   function setUp() {
-    const readings: { answer: (secret: string) => void; fail: () => void }[] = [];
+    const readings: { respond: (secret: string) => void; fail: () => void }[] = [];
     const clock = new FakeClock();
     const read = () =>
       new Promise<Secret>((resolve, reject) => {
-        const answer = (secret: string): void => resolve(new Secret(secret));
-        readings.push({ answer, fail: () => reject(new Error('sealed')) });
+        const respond = (secret: string): void => resolve(new Secret(secret));
+        readings.push({ respond, fail: () => reject(new Error('sealed')) });
       });
     const secret = new ClientSecret(read, clock, String);
-    /** It has been read, and was refused: a reading `ageMs` later begins anew. */
+    /** Reads the secret and returns it `ageMs` later, when the endpoint has refused it. After 1 s, read() reads again. */
     const refusedAfter = async (ageMs: number): Promise<Secret> => {
       const first = secret.read();
       await settle();
-      readings[0].answer('old');
+      readings[0].respond('old');
       await clock.advance(ageMs);
       return first;
     };
     return { clock, readings, secret, refusedAfter };
   }
 
-  it('a refused secret that was read again meanwhile, for another scope, is read once more', async () => {
+  it('reads a refused secret once more even if it was read again for another scope before the refusal', async () => {
     const { readings, secret, refusedAfter } = setUp();
     const refused = await refusedAfter(1_500);
     const second = secret.read();
     await settle();
-    readings[1].answer('old');
+    readings[1].respond('old');
     await second;
     const renewed = secret.readAfterRefusal(refused);
     await settle();
-    readings[2].answer('new');
+    readings[2].respond('new');
     expect((await renewed).reveal()).toBe('new');
   });
 
-  it('a reading that was under way when the secret was refused may be older than the rotation', async () => {
+  it('reads once more if a reading was already in flight when the secret was refused, because it may be older than the rotation', async () => {
     const { readings, secret, refusedAfter } = setUp();
     const refused = await refusedAfter(1_500);
     const underWay = secret.read();
     await settle();
     const both = [secret.readAfterRefusal(refused), secret.readAfterRefusal(refused)];
-    readings[1].answer('old');
+    readings[1].respond('old');
     await underWay;
     await settle();
-    // One for both.
+    // Both callers share one more reading.
     expect(readings).toHaveLength(3);
-    readings[2].answer('new');
+    readings[2].respond('new');
     for (const renewed of both) expect((await renewed).reveal()).toBe('new');
   });
 
-  it('a reading under way that brings another secret is enough', async () => {
+  it('uses the reading in flight if it brings another secret', async () => {
     const { readings, secret, refusedAfter } = setUp();
     const refused = await refusedAfter(1_500);
     void secret.read();
     const renewed = secret.readAfterRefusal(refused);
     await settle();
-    readings[1].answer('new');
+    readings[1].respond('new');
     expect((await renewed).reveal()).toBe('new');
     expect((await secret.readAfterRefusal(refused)).reveal()).toBe('new');
     expect(readings).toHaveLength(2);
   });
 
-  it('a source that fails is not asked twice: the refusal stays the outcome', async () => {
+  it('rejects without another reading if the reading in flight fails', async () => {
     const { readings, secret, refusedAfter } = setUp();
     const refused = await refusedAfter(1_500);
     const underWay = secret.read();
@@ -894,7 +918,7 @@ describe('a secret that is read again after a refusal', () => {
     expect(readings).toHaveLength(2);
   });
 
-  it('a source that fails between two refusals leaves the last secret in use, and is asked by the next request', async () => {
+  it('keeps the last secret while the source fails, and reads the source again with the next request', async () => {
     const { readings, secret, refusedAfter } = setUp();
     const last = await refusedAfter(1_500);
     for (const reading of [1, 2]) {
@@ -905,18 +929,18 @@ describe('a secret that is read again after a refusal', () => {
     }
     const read = secret.read();
     await settle();
-    readings[3].answer('new');
+    readings[3].respond('new');
     expect((await read).reveal()).toBe('new');
   });
 
-  it('of a refusal that is remembered, one reading since is enough, also one that failed', async () => {
+  it('reads only once for callers that share a remembered refusal, even if that reading failed', async () => {
     const { clock, readings, secret, refusedAfter } = setUp();
     const refused = await refusedAfter(100);
     const refusedAt = clock.monotonic();
     const both = [secret.readAfterRefusal(refused), secret.readAfterRefusal(refused, refusedAt)];
     await settle();
     expect(readings).toHaveLength(2);
-    readings[1].answer('old');
+    readings[1].respond('old');
     for (const renewed of both) expect((await renewed).reveal()).toBe('old');
     await clock.advance(2_000);
     for (let caller = 0; caller < 100; caller += 1) await secret.readAfterRefusal(refused, refusedAt);
@@ -929,7 +953,7 @@ describe('a secret that is read again after a refusal', () => {
     expect(readings).toHaveLength(3);
   });
 
-  it('a reading that began before the remembered refusal is followed by one, which all share', async () => {
+  it('reads once more, for all callers together, if the reading in flight began before the remembered refusal', async () => {
     const { clock, readings, secret, refusedAfter } = setUp();
     const refused = await refusedAfter(1_500);
     void secret.read();
@@ -940,23 +964,23 @@ describe('a secret that is read again after a refusal', () => {
       ...[1, 2].map(() => secret.readAfterRefusal(refused, refusedAt)),
     ];
     await settle();
-    readings[1].answer('old');
+    readings[1].respond('old');
     await settle();
     expect(readings).toHaveLength(3);
-    readings[2].answer('new');
+    readings[2].respond('new');
     for (const renewed of all) expect((await renewed).reveal()).toBe('new');
   });
 });
 
-describe('an idle connection that is dead', () => {
+describe('Token endpoint: stale keep-alive connections', () => {
   const closed = { kind: 'reset', phase: 'sent', reusedSocket: true } as const;
   const silent = { kind: 'timeout', phase: 'sent', reason: 'ERR_OLD_CONNECTION_TIMEOUT' } as const;
 
   const failingFirst = (...faults: ExchangeFaultDetails[]) => {
     const requests: ExchangeRequest[] = [];
     const events: ServiceCallEvent[] = [];
-    const exchange: Exchange = async (asked) => {
-      requests.push(asked);
+    const exchange: Exchange = async (sent) => {
+      requests.push(sent);
       const fault = faults.shift();
       if (fault) throw new ExchangeFault(fault);
       const body = Buffer.from(JSON.stringify(granted('api').body));
@@ -967,10 +991,10 @@ describe('an idle connection that is dead', () => {
   };
 
   it.each([
-    ['closed by the server', closed],
-    ['silent for 5 s', silent],
+    ['was closed by the server', closed],
+    ['brought no response for 5 s', silent],
   ])(
-    '%s: the request is made again at once, on one that is surely alive; the event counts both',
+    'sends the request once more, with mayRepeat: false, when the reused connection %s, and counts 2 attempts in the event',
     async (_, fault) => {
       const { request, requests, events } = failingFirst(fault);
       expect(await request()).toMatchObject({ accessToken: 'token' });
@@ -985,23 +1009,23 @@ describe('an idle connection that is dead', () => {
   );
 
   it.each([
-    ['twice', [closed, closed], 2],
-    ['but it was a new one', [{ ...closed, reusedSocket: false }], 1],
-    ['but an answer had begun', [{ ...closed, phase: 'reading' as const }], 1],
-  ])('%s: the fault is told', async (_, faults, attempts) => {
+    ['the server closes two reused connections', [closed, closed], 2],
+    ['the connection was a new one', [{ ...closed, reusedSocket: false }], 1],
+    ['a response had already begun', [{ ...closed, phase: 'reading' as const }], 1],
+  ])('rejects with the fault if %s', async (_, faults, attempts) => {
     const { request, requests } = failingFirst(...faults);
-    expect(await failure(request())).toMatchObject({ kind: 'reset' });
+    expect(await rejectionOf(request())).toMatchObject({ kind: 'reset' });
     expect(requests).toHaveLength(attempts);
   });
 });
 
-describe('with oauth.mtls', () => {
+describe('Token endpoint: client certificate refused in the handshake', () => {
   interface Shown {
     authority: Authority;
-    /** The only one that the endpoint accepts. */
+    /** The only certificate that the endpoint accepts. */
     accepted?: Issued;
     first: Issued;
-    /** What is in use after the identity was read again. */
+    /** The certificate in use after the reload. */
     second?: Issued;
   }
 
@@ -1018,7 +1042,7 @@ describe('with oauth.mtls', () => {
       onRequest: (_request, response) =>
         response.setHeader('content-type', 'application/json').end(JSON.stringify(granted('api').body)),
     });
-    // To a certificate it does not trust, Node's server says nothing: a missing one is what brings an alert.
+    // Node's server sends no alert for an untrusted certificate. It sends one only if no certificate is offered.
     const agent = new https.Agent({ ca: authority.chain });
     let shown: Issued;
     const show = (issued: Issued) => {
@@ -1042,7 +1066,7 @@ describe('with oauth.mtls', () => {
     return { live, refused, request };
   }
 
-  it('a certificate that is refused is read again once, and the request made again with another one', async () => {
+  it('reloads a refused certificate once, and repeats the request with the new one', async () => {
     const authority = await createAuthority();
     const [first, second] = await Promise.all([authority.client('old'), authority.client('new')]);
     const { live, refused, request } = await setUpMtls({ authority, accepted: second, first, second });
@@ -1054,7 +1078,7 @@ describe('with oauth.mtls', () => {
     expect(live.subjects).toEqual(['new']);
   });
 
-  it('with none other, or another that is refused too: an error that names it', async () => {
+  it('rejects with certificate_refused and names the certificate if there is no other one or the other is refused too', async () => {
     const authority = await createAuthority();
     const [first, second] = await Promise.all([authority.client('old'), authority.client('new')]);
     for (const [after, named] of [
@@ -1062,7 +1086,7 @@ describe('with oauth.mtls', () => {
       [second, 'CN=new'],
     ] as const) {
       const { refused, request } = await setUpMtls({ authority, first, second: after });
-      const error = await failure(request());
+      const error = await rejectionOf(request());
       expect(error).toBeInstanceOf(ServiceCertificateError);
       expect(error).toMatchObject({ code: 'certificate_refused', certificate: { subject: named } });
       expect(error.message).toMatch(/ALERT|EPROTO/);
@@ -1071,8 +1095,8 @@ describe('with oauth.mtls', () => {
   });
 });
 
-describe('with oauth.mtls, a handshake that ends without a word about the certificate', () => {
-  /** Ends each handshake, with the alert if there is one, before a session ticket. */
+describe('Token endpoint: handshake ended without a certificate alert', () => {
+  /** Ends each handshake before the session ticket, with the given alert if there is one. */
   async function setUpAlert(alert: number | undefined, certificates: string[]) {
     const { serverChain: cert, server, chain: ca } = await createAuthority();
     const live = await alertingServer(
@@ -1098,30 +1122,30 @@ describe('with oauth.mtls, a handshake that ends without a word about the certif
     return { ...endpoint, again };
   }
 
-  it('40 (Erlang/OTP): the certificate is refused, and read again once', async () => {
+  it('treats alert 40 (Erlang/OTP) as a refusal of the client certificate, and reloads the certificate', async () => {
     const { request } = await setUpAlert(40, ['old', 'new']);
-    const error = await failure(request());
+    const error = await rejectionOf(request());
     expect(error).toMatchObject({ code: 'certificate_refused', certificate: { fingerprint256: 'new' } });
   });
 
-  it('80 (stunnel): the certificate is read again, and the hint names it', async () => {
+  it('names tls.certificate in the hint after alert 80 (stunnel), which may mean a refused certificate', async () => {
     const { request } = await setUpAlert(80, ['only']);
-    const error = await failure(request());
+    const error = await rejectionOf(request());
     expect(error).toMatchObject({ code: 'connection_tls', options: ['tls.certificate'] });
-    expect(said(error)).toMatch(/may have refused the client certificate.*Check tls\.certificate/);
+    expect(textOfError(error)).toMatch(/may have refused the client certificate.*Check tls\.certificate/);
   });
 
-  it('no alert (Node, uvicorn): the files are read again, and the message names both causes', async () => {
+  it('reloads the certificate files after an end without an alert (Node, uvicorn), and names both possible causes in the message', async () => {
     const { request, again } = await setUpAlert(undefined, ['old', 'new']);
-    const error = await failure(request());
+    const error = await rejectionOf(request());
     expect(error).toMatchObject({ code: 'connection_reset', options: ['tls.certificate'], retryable: true });
-    expect(said(error)).toMatch(/refused the client certificate .*, or it crashed or restarted/);
-    // A function is not called for it.
+    expect(textOfError(error)).toMatch(/refused the client certificate .*, or it crashed or restarted/);
+    // The last two arguments: do not wait for a new certificate, and reload files only.
     expect(again).toEqual([['CN=old', false, true]]);
   });
 });
 
-/** The identity of oauth.mtls; it has the next certificate in use once it was read again. */
+/** The client identity of oauth.mtls. Each reload brings the next certificate into use. */
 function identityOf(...fingerprints: string[]): RefusedIdentity {
   const validFrom = new Date();
   const validTo = new Date(Date.now() + 86_400_000);
@@ -1136,27 +1160,30 @@ function identityOf(...fingerprints: string[]): RefusedIdentity {
   };
 }
 
-describe('a proxy before the endpoint that answers with a page', () => {
+describe('Token endpoint: certificate refused by a proxy with an HTML page', () => {
   const HTML = { 'content-type': 'text/html' };
-  const denied: ServerAnswer = { status: 403, headers: HTML, body: '<h1>403 Forbidden</h1>' };
-  const missing: ServerAnswer = { status: 496, headers: HTML, body: '<h1>496</h1>' };
-  const named: ServerAnswer = { status: 400, headers: HTML, body: 'No required SSL certificate was sent' };
+  const denied: CannedResponse = { status: 403, headers: HTML, body: '<h1>403 Forbidden</h1>' };
+  const missing: CannedResponse = { status: 496, headers: HTML, body: '<h1>496</h1>' };
+  const named: CannedResponse = { status: 400, headers: HTML, body: 'No required SSL certificate was sent' };
 
   it.each([
-    ['496', missing],
-    ['400 that names the certificate', named],
-    ['403 that does not say why', denied],
-  ])('%s: the certificate is read again, and the request made again with another one', async (_, page) => {
-    const identity = identityOf('old', 'new');
-    const { server, request } = await setUp({
-      answer: ({ form }, number) => (number === 1 ? page : granted(form.get('scope'))),
-      identity,
-    });
-    expect(await request()).toMatchObject({ accessToken: 'token' });
-    expect(server.arrived).toHaveLength(2);
-  });
+    ['496 page', missing],
+    ['400 page that names the certificate', named],
+    ['403 page that does not say why', denied],
+  ])(
+    'reloads the certificate after a %s, and repeats the request with the new certificate',
+    async (_, page) => {
+      const identity = identityOf('old', 'new');
+      const { server, request } = await setUp({
+        respond: ({ form }, number) => (number === 1 ? page : granted(form.get('scope'))),
+        identity,
+      });
+      expect(await request()).toMatchObject({ accessToken: 'token' });
+      expect(server.arrived).toHaveLength(2);
+    },
+  );
 
-  it('of a certificate that has worked: all requests wait for the next one, without sending', async () => {
+  it('lets all requests wait for a new certificate, without sending, after the proxy refuses a certificate that has worked', async () => {
     const validTo = new Date(Date.now() + 86_400_000);
     const reloads: [string | undefined, boolean | undefined][] = [];
     let found = (): void => undefined;
@@ -1168,7 +1195,7 @@ describe('a proxy before the endpoint that answers with a page', () => {
       },
     };
     const { server, request } = await setUp({
-      answer: ({ form }, number) =>
+      respond: ({ form }, number) =>
         number > 1 && identity.certificate.fingerprint256 === 'old' ? missing : granted(form.get('scope')),
       identity,
     });
@@ -1185,32 +1212,38 @@ describe('a proxy before the endpoint that answers with a page', () => {
   });
 
   it.each([
-    ['496', missing],
-    ['400 that names the certificate', named],
-  ])('%s, and no other certificate: a credential fault that names it', async (_, page) => {
-    const { server, request } = await setUp({ answer: () => page, identity: identityOf('only') });
-    const error = await failure(request());
-    expect(error).toMatchObject({ code: 'certificate_refused', certificate: { fingerprint256: 'only' } });
-    expect(error.message).toMatch(/CN=only.*HTTP 4/);
-    expect(server.arrived).toHaveLength(1);
-  });
+    ['496 page', missing],
+    ['400 page that names the certificate', named],
+  ])(
+    'rejects with certificate_refused and names the certificate after a %s, if there is no other certificate',
+    async (_, page) => {
+      const { server, request } = await setUp({ respond: () => page, identity: identityOf('only') });
+      const error = await rejectionOf(request());
+      expect(error).toMatchObject({ code: 'certificate_refused', certificate: { fingerprint256: 'only' } });
+      expect(error.message).toMatch(/CN=only.*HTTP 4/);
+      expect(server.arrived).toHaveLength(1);
+    },
+  );
 
-  it('403 of Apache, which asks for the certificate after the request: names that cause', async () => {
+  it('names SSLVerifyClient when an Apache 403 says that post-handshake authentication failed', async () => {
     const body = '<h1>Forbidden</h1>Reason: Cannot perform Post-Handshake Authentication.';
-    const { request } = await setUp({ answer: () => ({ ...denied, body }) });
-    const error = await failure(request());
+    const { request } = await setUp({ respond: () => ({ ...denied, body }) });
+    const error = await rejectionOf(request());
     expect(error).toMatchObject({ code: 'token_unavailable', options: ['urls.authUrl'] });
-    expect(said(error)).toMatch(/asks for the client certificate after the request.*SSLVerifyClient/);
+    expect(textOfError(error)).toMatch(/asks for the client certificate after the request.*SSLVerifyClient/);
   });
 
   it.each([
-    ['403 that does not say why', denied],
-    ['400 that asks for a certificate, and none is offered', named],
-  ])('%s: no verdict on the secret; names oauth.mtls', async (_, page) => {
-    const { request } = await setUp({ answer: () => page });
-    const error = await failure(request());
-    expect(error).toMatchObject({ code: 'token_unavailable' });
-    expect(said(error)).toMatch(/swapped\..*oauth\.mtls.*oauth\.clientSecret/);
-    expect(error.message).not.toContain('Forbidden');
-  });
+    ['403 page that does not say why', denied],
+    ['400 page that asks for a certificate', named],
+  ])(
+    'names oauth.mtls before oauth.clientSecret as a possible cause after a %s, if no client certificate is offered',
+    async (_, page) => {
+      const { request } = await setUp({ respond: () => page });
+      const error = await rejectionOf(request());
+      expect(error).toMatchObject({ code: 'token_unavailable' });
+      expect(textOfError(error)).toMatch(/swapped\..*oauth\.mtls.*oauth\.clientSecret/);
+      expect(error.message).not.toContain('Forbidden');
+    },
+  );
 });

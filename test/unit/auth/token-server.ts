@@ -1,12 +1,12 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { type AddressInfo } from 'node:net';
 
-export interface ServerAnswer {
+export interface CannedResponse {
   status?: number;
   headers?: Record<string, string>;
   /** An object is sent as JSON. */
   body?: unknown;
-  /** `drop`: the connection ends without an answer; `trickle`: the body never ends; `silent`: no answer at all. */
+  /** `drop`: closes the connection without a response. `trickle`: the body never ends. `silent`: sends no response. */
   fault?: 'drop' | 'trickle' | 'silent';
 }
 
@@ -17,8 +17,8 @@ export interface ArrivedRequest {
   form: URLSearchParams;
 }
 
-/** A token endpoint on loopback that answers as it is told. */
-export async function tokenServer(answer: (request: ArrivedRequest, number: number) => ServerAnswer) {
+/** Starts a token endpoint on loopback that sends the responses which `respond` returns. */
+export async function tokenServer(respond: (request: ArrivedRequest, number: number) => CannedResponse) {
   const arrived: ArrivedRequest[] = [];
   const server = createServer((incoming, outgoing) => {
     let text = '';
@@ -27,7 +27,7 @@ export async function tokenServer(answer: (request: ArrivedRequest, number: numb
       const { method, url, headers } = incoming;
       const request = { method, url, headers, form: new URLSearchParams(text) };
       arrived.push(request);
-      const { status = 200, headers: sent, body, fault } = answer(request, arrived.length);
+      const { status = 200, headers: sent, body, fault } = respond(request, arrived.length);
       if (fault === 'silent') return;
       if (fault === 'drop') return void incoming.socket.destroy();
       outgoing.writeHead(status, { 'content-type': 'application/json', ...sent });
@@ -41,7 +41,7 @@ export async function tokenServer(answer: (request: ArrivedRequest, number: numb
     arrived,
     url: `http://127.0.0.1:${port}/oauth2/token`,
     close: async () => {
-      // Listening ends first: a connection accepted after the others were ended would never end.
+      // Stop listening first: a connection that is accepted after closeAllConnections() would stay open.
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
       await closed;
@@ -49,6 +49,6 @@ export async function tokenServer(answer: (request: ArrivedRequest, number: numb
   };
 }
 
-export function granted(scope: string | null, accessToken = 'token', expires_in = 600): ServerAnswer {
+export function granted(scope: string | null, accessToken = 'token', expires_in = 600): CannedResponse {
   return { body: { access_token: accessToken, token_type: 'bearer', expires_in, scope } };
 }
