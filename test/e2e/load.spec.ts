@@ -9,13 +9,13 @@ import { rejection, type StartedModule, startModule } from '../helpers/start-mod
 import { until } from '../helpers/until.js';
 
 const LIMIT_MS = 600_000;
-/** So long that no call ends by it on a slow machine: a call that fails then, fails by its fault. */
+/** So long that no call times out on a slow machine: a call fails only because of the simulated fault. */
 const TIMEOUT_MS = 300_000;
 
 // Jest itself fails a test for an unhandled rejection.
 describe('random histories', () => {
   it(
-    `${scaled(5_000)} calls: each has its own credentials and ends in time, and nothing shows a secret or is left`,
+    `${scaled(5_000)} random calls each send their own credentials and end in time, without a secret shown or a timer left`,
     async () => {
       await playHistories(scaled(5_000), 2);
     },
@@ -23,7 +23,7 @@ describe('random histories', () => {
   );
 });
 
-describe('many calls', () => {
+describe('large numbers of calls', () => {
   let simulator: ServiceSimulator;
   let api: StartedModule | undefined;
 
@@ -32,7 +32,7 @@ describe('many calls', () => {
   });
   afterEach(async () => {
     await api?.module.close();
-    // It takes some time until the end of a connection arrives.
+    // The simulator notices a closed connection a little later.
     await until(() => simulator.openConnections === 0);
     simulator.clearFaults();
     simulator.clearRequests();
@@ -46,7 +46,7 @@ describe('many calls', () => {
   };
 
   it(
-    `${scaled(10_000)} callers with a wrong client secret: one request, and an error for each of them`,
+    `${scaled(10_000)} concurrent callers with a wrong client secret share one token request, and each gets its own error`,
     async () => {
       const { oauth } = simulator.moduleOptions({ authentication: 'oauth' });
       const { auth } = await start({ oauth: { clientId: oauth?.clientId, clientSecret: 'wrong' } });
@@ -61,7 +61,7 @@ describe('many calls', () => {
   );
 
   it(
-    `${scaled(1_000)} customers while the token endpoint fails: two requests after those in flight, and an error for each`,
+    `${scaled(1_000)} customers each get their own error after at most 53 requests to a failing token endpoint`,
     async () => {
       const { auth } = await start();
       simulator.fail({ face: 'token', times: Infinity, fault: { status: 503 } });
@@ -69,27 +69,27 @@ describe('many calls', () => {
       const errors = await Promise.all(customers.map(rejection));
       for (const error of errors) expect(error).toMatchObject({ code: 'token_unavailable', status: 503 });
       expect(new Set(errors).size).toBe(scaled(1_000));
-      // 50 may be in flight; one more begins when the first of them fails, as that may be about this customer alone.
+      // 50 token requests may be in flight. One more starts when the first fails, as the failure may concern one customer only.
       expect(simulator.tokenRequests.length).toBeLessThanOrEqual(53);
     },
     LIMIT_MS,
   );
 
   it(
-    `${scaled(1_000)} calls of a service in trouble: their retries stay in the budget`,
+    `${scaled(1_000)} calls to a service that responds 503 make only the 100 retries that the retry budget allows`,
     async () => {
       const { banks } = await start();
       simulator.fail({ path: /v1/, times: Infinity, fault: { status: 503 } });
       const doomed = await Promise.all(Array.from({ length: scaled(1_000) }, () => rejection(banks.list())));
       for (const error of doomed) expect(error).toMatchObject({ status: 503 });
-      // It has 500 tokens, and each retry takes 5.
+      // The retry budget has 500 tokens and each retry takes 5, so there are 100 retries.
       expect(simulator.apiRequests).toHaveLength(scaled(1_000) + 100);
     },
     LIMIT_MS,
   );
 
   it(
-    `${scaled(2_000)} odd ids, headers and bodies: no crash, nothing sent outside the service, nothing split`,
+    `${scaled(2_000)} odd ids, paths, headers and bodies cause only ServiceErrors and reach no other path or header`,
     async () => {
       const { auth, customers, http } = await start();
       await auth.getApiToken();
@@ -112,7 +112,7 @@ describe('many calls', () => {
           if (isSent) sent += 1;
           await outcome.catch((error: unknown) => expect(error).toBeInstanceOf(ServiceError));
         }),
-        // One that arrives, whatever the others are.
+        // One example that certainly reaches the simulator, whatever the random ones are.
         { numRuns: scaled(2_000), examples: [['a', {}, 0]] },
       );
       const arrived = simulator.requests;
@@ -128,7 +128,7 @@ describe('many calls', () => {
   );
 
   onlyInSoak(it)(
-    '5,000 that share a signal end by it, for less work than they began with',
+    '5,000 calls that share an AbortSignal reject with its reason, and aborting takes less CPU time than starting them',
     async () => {
       const { banks } = await start();
       await banks.list();

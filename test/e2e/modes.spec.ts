@@ -40,7 +40,7 @@ interface Mode {
   environment: ServiceEnvironment;
   authentication: ServiceAuthentication;
   face: SimulatorFace;
-  /** What must arrive. */
+  /** The credentials that the simulator must receive. */
   sends: { appToken: boolean; bearer: boolean; certificate: boolean };
   more?: { clientCertificate?: boolean; oauthBaseUrl?: boolean };
 }
@@ -106,7 +106,7 @@ const modes: Mode[] = [
   },
 ];
 
-/** The service sees nothing of the platform. */
+/** The platform makes no difference to the service, so `npm test` plays only one mode on Fastify. */
 const cases = (['express', 'fastify'] as Platform[]).flatMap((platform) =>
   (platform === 'express' ? modes : partOf(modes, modes.length)).map((mode): [string, Platform, Mode] => [
     `${mode.environment}/${mode.authentication} at ${mode.face} on ${platform}`,
@@ -115,94 +115,100 @@ const cases = (['express', 'fastify'] as Platform[]).flatMap((platform) =>
   ]),
 );
 
-describe('the modes', () => {
-  it.each(cases)('%s', async (_, platform, { environment, authentication, face, sends, more }) => {
-    const options = simulator.moduleOptions({ environment, authentication, ...more });
-    host = await startHost(ServiceModule.forRoot(options), platform);
-    const banks = await host.request('GET', '/banks');
-    expect(banks).toMatchObject({ status: 200, body: expect.anything() });
-    const app_user_id = randomUUID();
-    const customer = await host.request('POST', '/customers', { app_user_id });
-    expect(customer).toMatchObject({ status: 201, body: { app_user_id } });
+describe('modes of authentication', () => {
+  it.each(cases)(
+    'a host sends the credentials of the mode %s, and no others',
+    async (_, platform, { environment, authentication, face, sends, more }) => {
+      const options = simulator.moduleOptions({ environment, authentication, ...more });
+      host = await startHost(ServiceModule.forRoot(options), platform);
+      const banks = await host.request('GET', '/banks');
+      expect(banks).toMatchObject({ status: 200, body: expect.anything() });
+      const app_user_id = randomUUID();
+      const customer = await host.request('POST', '/customers', { app_user_id });
+      expect(customer).toMatchObject({ status: 201, body: { app_user_id } });
 
-    const arrived = simulator.apiRequests;
-    expect(arrived.map(({ method, path }) => `${method} ${path}`)).toEqual([
-      'GET /banks/v1',
-      'POST /customers/v1',
-    ]);
-    expect(arrived[1]).toMatchObject({
-      body: `{"app_user_id":"${app_user_id}"}`,
-      headers: { 'content-type': 'application/json' },
-    });
-    for (const request of arrived) {
-      expect(request.face).toBe(face);
-      expect(request.headers['service-app-token']).toBe(sends.appToken ? simulator.appToken : undefined);
-      expect(request.headers.authorization?.startsWith('Bearer ') ?? false).toBe(sends.bearer);
-      expect(request.certificateSubject).toEqual(
-        sends.certificate ? simulator.application.subject : undefined,
-      );
-    }
+      const arrived = simulator.apiRequests;
+      expect(arrived.map(({ method, path }) => `${method} ${path}`)).toEqual([
+        'GET /banks/v1',
+        'POST /customers/v1',
+      ]);
+      expect(arrived[1]).toMatchObject({
+        body: `{"app_user_id":"${app_user_id}"}`,
+        headers: { 'content-type': 'application/json' },
+      });
+      for (const request of arrived) {
+        expect(request.face).toBe(face);
+        expect(request.headers['service-app-token']).toBe(sends.appToken ? simulator.appToken : undefined);
+        expect(request.headers.authorization?.startsWith('Bearer ') ?? false).toBe(sends.bearer);
+        expect(request.certificateSubject).toEqual(
+          sends.certificate ? simulator.application.subject : undefined,
+        );
+      }
 
-    const asked = simulator.tokenRequests;
-    expect(asked).toHaveLength(sends.bearer ? 1 : 0);
-    if (!sends.bearer) return;
-    expect(asked[0]).toMatchObject({
-      environment,
-      method: 'POST',
-      path: '/oauth2/token',
-      headers: { 'content-type': expect.stringMatching(/^application\/x-www-form-urlencoded/) },
-      form: {
-        client_id: simulator.clientId,
-        client_secret: simulator.clientSecret,
-        grant_type: 'client_credentials',
-        scope: 'api',
-      },
-    });
-    expect(asked[0]?.certificateSubject).toBeUndefined();
-  });
+      const asked = simulator.tokenRequests;
+      expect(asked).toHaveLength(sends.bearer ? 1 : 0);
+      if (!sends.bearer) return;
+      expect(asked[0]).toMatchObject({
+        environment,
+        method: 'POST',
+        path: '/oauth2/token',
+        headers: { 'content-type': expect.stringMatching(/^application\/x-www-form-urlencoded/) },
+        form: {
+          client_id: simulator.clientId,
+          client_secret: simulator.clientSecret,
+          grant_type: 'client_credentials',
+          scope: 'api',
+        },
+      });
+      expect(asked[0]?.certificateSubject).toBeUndefined();
+    },
+  );
 
   it.each([
-    ["of the service's own claims", 0, undefined],
+    ["with the service's usual claims", 0, undefined],
     ['that is opaque', 1, () => 'opaque' as const],
-    ['with nothing but jti', 2, () => ({ jti: randomUUID() })],
-  ])('work with a token %s: API, session, replay, another replica', async (_, kind, tokenClaims) => {
-    const service = await startSimulator({ tokenClaims });
-    // Each mode meets one kind of token, as nobody reads the claims.
-    for (const { environment, authentication, more } of modes.filter((_, index) => index % 3 === kind)) {
-      const options = service.moduleOptions({ environment, authentication, oauth: true, ...more });
-      const entries = new Map<string, string>();
-      const tokenStore: TokenStore = {
-        get: (key) => Promise.resolve(entries.get(key)),
-        set: (key, value) => Promise.resolve(void entries.set(key, value)),
-        delete: (key) => Promise.resolve(void entries.delete(key)),
-      };
-      const [one, replica] = [
-        await startModule({ ...options, tokenStore }),
-        await startModule({ ...options, tokenStore }),
-      ];
-      const calls = async () => {
-        await one.banks.list();
-        await one.customers.create({ app_user_id: randomUUID() });
-        await one.http.get('/echo/v1');
-      };
-      await calls();
-      service.revokeTokens();
-      await calls();
+    ['with no claim but jti', 2, () => ({ jti: randomUUID() })],
+  ])(
+    'API calls, the replay after a 401, a LinkSDK session and a second replica work with a token %s',
+    async (_, kind, tokenClaims) => {
+      const service = await startSimulator({ tokenClaims });
+      // Each mode is tested with one kind of token, because the library never reads the claims.
+      for (const { environment, authentication, more } of modes.filter((_, index) => index % 3 === kind)) {
+        const options = service.moduleOptions({ environment, authentication, oauth: true, ...more });
+        const entries = new Map<string, string>();
+        const tokenStore: TokenStore = {
+          get: (key) => Promise.resolve(entries.get(key)),
+          set: (key, value) => Promise.resolve(void entries.set(key, value)),
+          delete: (key) => Promise.resolve(void entries.delete(key)),
+        };
+        const [one, replica] = [
+          await startModule({ ...options, tokenStore }),
+          await startModule({ ...options, tokenStore }),
+        ];
+        const calls = async () => {
+          await one.banks.list();
+          await one.customers.create({ app_user_id: randomUUID() });
+          await one.http.get('/echo/v1');
+        };
+        await calls();
+        service.revokeTokens();
+        await calls();
 
-      const request = { customer_id: 'c-1', permissions: ['identity'] };
-      const session = await one.module.get(LinkSdkService).connectParameters(request);
-      const subject = { scope: 'customer.c-1', environment };
-      expect(service.issuedFor(session.access_token ?? '')).toMatchObject(subject);
-      service.clearRequests();
-      await replica.banks.list();
-      expect(await replica.module.get(LinkSdkService).connectParameters(request)).toEqual(session);
-      expect(service.tokenRequests).toEqual([]);
-      await Promise.all([one.module.close(), replica.module.close()]);
-    }
-    await service.stop();
-  });
+        const request = { customer_id: 'c-1', permissions: ['identity'] };
+        const session = await one.module.get(LinkSdkService).connectParameters(request);
+        const subject = { scope: 'customer.c-1', environment };
+        expect(service.issuedFor(session.access_token ?? '')).toMatchObject(subject);
+        service.clearRequests();
+        await replica.banks.list();
+        expect(await replica.module.get(LinkSdkService).connectParameters(request)).toEqual(session);
+        expect(service.tokenRequests).toEqual([]);
+        await Promise.all([one.module.close(), replica.module.close()]);
+      }
+      await service.stop();
+    },
+  );
 
-  it('sends both with each call to an own address where sendAppTokenWithBearer says so, also after a 401', async () => {
+  it('sendAppTokenWithBearer sends the app token and the bearer token with every attempt, also with the replay after a 401', async () => {
     const lenient = await startSimulator({ refuseBoth: false });
     const options = lenient.moduleOptions({ authentication: 'oauth', clientCertificate: true });
     api = await startModule({ ...options, sendAppTokenWithBearer: true });
@@ -224,7 +230,7 @@ describe('the modes', () => {
     await lenient.stop();
   });
 
-  it('reads an app token of a function once, at the start, and sends no refused call again', async () => {
+  it('an appToken function is called once at startup, and a call that got 403 is not replayed', async () => {
     let asked = 0;
     const appToken = (): string => `wrong-${(asked += 1)}`;
     api = await startModule({ ...simulator.moduleOptions(), appToken });
@@ -235,7 +241,7 @@ describe('the modes', () => {
     expect(asked).toBe(1);
   });
 
-  it("names appTokenHeader in the hint of a 401 of a service that expects the app token in its brand's header", async () => {
+  it('the hint of a 401 names appTokenHeader if the service expects the app token in another header', async () => {
     const brand = await startSimulator({ appTokenHeader: 'brand-app-token' });
     const options = brand.moduleOptions({ environment: 'sandbox' });
     api = await startModule({ ...options, appTokenHeader: undefined });
@@ -246,7 +252,7 @@ describe('the modes', () => {
     await brand.stop();
   });
 
-  it('names sendAppTokenWithBearer in the hint of a 400 to both', async () => {
+  it('the hint of a 400 names sendAppTokenWithBearer if the call sent both the app token and a bearer token', async () => {
     const strict = await startSimulator({ refuseBoth: true });
     const options = strict.moduleOptions({ authentication: 'oauth' });
     api = await startModule({ ...options, sendAppTokenWithBearer: true });
@@ -258,11 +264,23 @@ describe('the modes', () => {
   });
 
   it.each<[string, SimulatorModeOptions, ServiceModuleOptions['linkSdk'], boolean, boolean]>([
-    ['the app token', { environment: 'sandbox' }, {}, true, false],
-    ['both, with OAuth', { environment: 'production', authentication: 'mtls', oauth: true }, {}, true, true],
-    ['both, in the mode of OAuth', { authentication: 'oauth' }, {}, true, true],
-    ['the token of the customer', { authentication: 'oauth' }, { includeAppToken: false }, false, true],
-  ])('give the browser %s', async (_, mode, linkSdk, hasAppToken, hasToken) => {
+    ['only the app token without OAuth', { environment: 'sandbox' }, {}, true, false],
+    [
+      'both tokens in mtls mode with OAuth credentials',
+      { environment: 'production', authentication: 'mtls', oauth: true },
+      {},
+      true,
+      true,
+    ],
+    ['both tokens in oauth mode', { authentication: 'oauth' }, {}, true, true],
+    [
+      "only the customer's token with includeAppToken: false",
+      { authentication: 'oauth' },
+      { includeAppToken: false },
+      false,
+      true,
+    ],
+  ])('the LinkSDK parameters for the browser contain %s', async (_, mode, linkSdk, hasAppToken, hasToken) => {
     host = await startHost(ServiceModule.forRoot({ ...simulator.moduleOptions(mode), linkSdk }));
     const permissions = ['identity', 'identity', 'accounts'];
     const request = { customer_id: 'c-1', permissions, bank_identifier: 'b-1' };
@@ -294,7 +312,7 @@ describe('the modes', () => {
       ['true', 'customers', '/banks/v1 /customers/v1/'],
       ['true', [], '/banks/v1 /customers/v1'],
     ] as const)(
-      'SERVICE_HTTP_TRAILING_SLASH %j, http.trailingSlash %j: %s',
+      'SERVICE_HTTP_TRAILING_SLASH %j with http.trailingSlash %j makes the resource paths %s',
       async (variable, trailingSlash, paths) => {
         if (variable !== undefined) setVariables({ SERVICE_HTTP_TRAILING_SLASH: variable });
         const options = simulator.moduleOptions({ environment: 'sandbox' });
@@ -308,7 +326,7 @@ describe('the modes', () => {
     );
   });
 
-  it('makes one token request for thousands of callers at once', async () => {
+  it('thousands of concurrent callers share one token request, and one more after the token is invalidated', async () => {
     api = await startModule(simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' }));
     const { auth } = api;
     const tokens = await Promise.all(Array.from({ length: scaled(1_000) }, () => auth.getApiToken()));
@@ -319,7 +337,7 @@ describe('the modes', () => {
     expect(simulator.tokenRequests).toHaveLength(2);
   });
 
-  it('answers several revocations within a minute by one refresh each', async () => {
+  it('each of several token revocations within a minute causes one token request for 20 concurrent calls', async () => {
     api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
     const { banks } = api;
     await banks.list();
@@ -331,7 +349,7 @@ describe('the modes', () => {
   });
 });
 
-describe('User-Agent', () => {
+describe('User-Agent header', () => {
   const manifest = readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8');
   const OWN = `nestjs-service/${(JSON.parse(manifest) as { version: string }).version}`;
   const { start, setVariables } = modulesOfBlock();
@@ -340,7 +358,7 @@ describe('User-Agent', () => {
   const sent = () =>
     simulator.requests.map(({ method, path, headers }) => [method, path, headers['user-agent']]);
 
-  it('goes to the token endpoint and with each attempt of a call', async () => {
+  it('the User-Agent header goes to the token endpoint and out with each attempt of a call', async () => {
     api = await startModule(options());
     simulator.fail({ path: '/banks/v1', fault: { status: 503, headers: { 'retry-after': '0' } } });
     simulator.fail({ path: '/banks/v1', fault: { status: 401 } });
@@ -354,7 +372,7 @@ describe('User-Agent', () => {
     ]);
   });
 
-  it("follows the application's own, from code or from its variable, in the start-up check too", async () => {
+  it("the User-Agent header names the application's http.userAgent before the library, also in the startup check", async () => {
     const inCode = { ...options(), startupCheck: 'fail' as const };
     for (const own of ['acme-banking/2.1 (team@acme.example; (eu) \\(1\\))', 'acme']) {
       setVariables({ SERVICE_HTTP_USER_AGENT: ` ${own} ` });
@@ -366,7 +384,7 @@ describe('User-Agent', () => {
     }
   });
 
-  it("is the call's own where that has one", async () => {
+  it("a call's own User-Agent header replaces the configured one", async () => {
     api = await startModule({ ...options(), http: { userAgent: 'acme/1' } });
     const { banks, http } = api;
     await banks.list({ headers: { 'User-Agent': 'job/7' } });
@@ -377,7 +395,7 @@ describe('User-Agent', () => {
   });
 
   it.each(['oauth', 'mtls'] as const)(
-    'beside the 403 page of a firewall, %s: the hint names one, and the start-up check does',
+    'in %s mode, a 403 with an HTML page makes the error, its hint and the startup check name a proxy or firewall',
     async (authentication) => {
       const fault = { status: 403, body: '<html>Denied</html>', headers: { 'content-type': 'text/html' } };
       simulator.fail({ path: '/banks/v1', times: 9, fault });
@@ -396,7 +414,7 @@ describe('User-Agent', () => {
   it.each([
     ...['acme/2.1\r\nX-Injected: 1', 'acme/2.1\n', 'acme, Inc.', '(only a comment)', 'acme/2/1', 'bänk/1'],
     ...['', ' ', 7, 'a'.repeat(257)],
-  ])('what is none is refused at start: row %#', async (userAgent) => {
+  ])('startup rejects http.userAgent %j, which is no list of product tokens', async (userAgent) => {
     const error = await rejection(startModule({ ...options(), http: { userAgent: userAgent as string } }));
     expect(error).toBeInstanceOf(ServiceConfigurationError);
     expect((error as ServiceConfigurationError).faults).toEqual([
@@ -416,7 +434,7 @@ describe('http.requestId', () => {
   const start = async (requestId: () => string | undefined, http = {}) =>
     (api = await startModule({ ...options(), http: { requestId, ...http } }, logger));
 
-  it('is the same for all attempts, and another for the next call', async () => {
+  it('http.requestId is called once per call: all attempts send the same id, and the next call sends another', async () => {
     let count = 0;
     const { banks, customers } = await start(() => `r-${(count += 1)}`);
     simulator.fail({ path: /banks/, fault: { status: 503 } });
@@ -427,7 +445,7 @@ describe('http.requestId', () => {
     expect(simulator.tokenRequests.every(({ headers }) => !('x-correlation-id' in headers))).toBe(true);
   });
 
-  it("is of the caller's context, also where many wait for one token", async () => {
+  it("http.requestId runs in each caller's async context, also while several callers wait for one token", async () => {
     const context = new AsyncLocalStorage<string>();
     const { http } = await start(() => context.getStore());
     await Promise.all(
@@ -439,14 +457,14 @@ describe('http.requestId', () => {
     expect(sent.sort()).toEqual(['/a/v1 a', '/b/v1 b', '/c/v1 c']);
   });
 
-  it("goes in http.correlationIdHeader; a header of the call's own is sent instead", async () => {
+  it('http.correlationIdHeader carries the request id, unless the call has a header of that name', async () => {
     const { banks } = await start(() => 'made', { correlationIdHeader: 'X-Request-ID' });
     await banks.list();
     await banks.list({ headers: { 'X-REQUEST-ID': 'own' } });
     expect(idsAt('x-request-id')).toEqual(['made', 'own']);
   });
 
-  it('is the correlationId of errors where the answer has none, or there is no answer', async () => {
+  it('an error has the request id as correlationId if the response has none or there is no response', async () => {
     const { auth, banks, customers } = await start(() => 'made-1');
     const failure = (headers = {}) => ({ path: /banks/, fault: { status: 404, headers } });
     simulator.fail(failure());
@@ -463,7 +481,7 @@ describe('http.requestId', () => {
     expect(error).toMatchObject({ correlationId: expect.stringMatching(/^\[not shown: /) });
   });
 
-  it('is in the line that the filter logs', async () => {
+  it('the exception filter logs the request id', async () => {
     const http = { requestId: () => 'made-2' };
     host = await startHost(ServiceModule.forRoot({ ...options(), http }), 'express', logger);
     simulator.fail({ path: /customers/, fault: 'reset' });
@@ -473,7 +491,7 @@ describe('http.requestId', () => {
     expect(logger.lines).toContainEqual(expect.stringMatching(line));
   });
 
-  it('is in the log line of an attempt that another follows, or the id of its answer', async () => {
+  it("the log line of a retried attempt shows the response's correlation id, or else the request id", async () => {
     const { auth, banks } = await start(() => 'made-3');
     const { accessToken } = await auth.getApiToken();
     const answered = { 'x-correlation-id': `of-the-service ${accessToken}` };
@@ -494,20 +512,20 @@ describe('http.requestId', () => {
     throw new Error('private');
   };
   it.each<[string, () => unknown]>([
-    ['an error that it throws', fail],
-    ['a line break', () => 'a\r\nx-evil: 1'],
-    ['an empty text', () => ''],
-    ['too much', () => 'x'.repeat(129)],
-    ['a number', () => 7],
-    ['nothing, outside of a request', () => undefined],
-    ['a promise that rejects', () => Promise.reject(new Error('private'))],
-  ])('with %s, the call is sent without an id', async (_, requestId) => {
+    ['throws', fail],
+    ['returns a line break', () => 'a\r\nx-evil: 1'],
+    ['returns an empty text', () => ''],
+    ['returns 129 characters', () => 'x'.repeat(129)],
+    ['returns a number', () => 7],
+    ['returns undefined', () => undefined],
+    ['returns a promise that rejects', () => Promise.reject(new Error('private'))],
+  ])('a call is sent without an id if http.requestId %s', async (_, requestId) => {
     const { banks, customers } = await start(requestId as () => string);
     await Promise.all([banks.list(), customers.create({ app_user_id: randomUUID() })]);
     expect(idsAt()).toEqual([undefined, undefined]);
   });
 
-  it('has to be a function', async () => {
+  it('startup rejects an http.requestId that is not a function', async () => {
     const error = await rejection(startModule({ ...options(), http: { requestId: 'r-1' as never } }));
     expect(error).toBeInstanceOf(ServiceConfigurationError);
     expect(error).toMatchObject({ faults: [{ option: 'http.requestId', message: 'must be a function' }] });

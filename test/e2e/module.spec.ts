@@ -66,7 +66,7 @@ afterAll(async () => {
 const mtls = { environment: 'production', authentication: 'mtls' } as const;
 const facesOf = ({ requests }: ServiceSimulator) => requests.map(({ face }) => face);
 
-/** mTLS with its certificate and key in files, which are followed. */
+/** Options for mTLS with the certificate and key in files, which the module watches. */
 async function fileOptions() {
   const { tls, ...options } = simulator.moduleOptions(mtls);
   const [certificate, privateKey] = ['tls.crt', 'tls.key'].map((name) => ({ file: join(folder, name) }));
@@ -75,7 +75,7 @@ async function fileOptions() {
   return { ...options, tls: { ...tls, certificate, privateKey } };
 }
 
-/** Beside real timers, counts those that run. */
+/** Runs a test with real timers and counts those that are active. */
 async function withTimerCount(test: (timers: TimerCount) => Promise<void>): Promise<void> {
   const timers = new TimerCount();
   try {
@@ -86,7 +86,7 @@ async function withTimerCount(test: (timers: TimerCount) => Promise<void>): Prom
 }
 
 describe('ServiceModule', () => {
-  it('is configured by SERVICE_* variables, with and without ConfigModule.forRoot()', async () => {
+  it('ServiceModule reads the SERVICE_* variables, with and without ConfigModule.forRoot()', async () => {
     setVariables(simulator.env({ ...mtls, oauth: true }));
     for (const beside of [[ConfigModule.forRoot({ ignoreEnvFile: true })], []]) {
       const module = await start({ imports: [...beside, ServiceModule.forRoot()] });
@@ -97,7 +97,7 @@ describe('ServiceModule', () => {
     expect(facesOf(simulator)).toEqual(['base', 'base']);
   });
 
-  it('takes explicit options first, then the namespace, then the variables, key by key', async () => {
+  it('explicit options override the config namespace, which overrides the variables, key by key', async () => {
     const { urls, appToken, tls } = simulator.moduleOptions({ environment: 'sandbox' });
     setVariables({
       SERVICE_APP_TOKEN: 'from-variable',
@@ -123,7 +123,7 @@ describe('ServiceModule', () => {
     }
   });
 
-  it('takes options from useFactory with inject and extraProviders, useClass and useExisting', async () => {
+  it('forRootAsync takes options from useFactory with inject and extraProviders, from useClass and from useExisting', async () => {
     const options = simulator.moduleOptions({ environment: 'sandbox' });
     @Injectable()
     class Vault implements ServiceOptionsFactory {
@@ -146,7 +146,7 @@ describe('ServiceModule', () => {
     expect(simulator.requests).toHaveLength(3);
   });
 
-  it('says what is wrong with a factory, or with a name', async () => {
+  it('a wrong factory or module name is rejected with an error that says what is wrong', async () => {
     for (const options of [{}, { useFactory: 5 }, undefined, null]) {
       expect(() => ServiceModule.forRootAsync(options as never)).toThrow(ServiceConfigurationError);
     }
@@ -161,7 +161,7 @@ describe('ServiceModule', () => {
     await expect(returning(sealed)).rejects.toThrow('the vault is sealed');
   });
 
-  it('throws a ServiceCertificateError where all faults are about certificates', async () => {
+  it('startup fails with a ServiceCertificateError if all faults concern certificates', async () => {
     const options = simulator.moduleOptions({ environment: 'production' });
     const given = { ...options, tls: { ...options.tls, chain: 'garbage' } };
     const error = await rejection(start({ imports: [ServiceModule.forRoot(given)] }));
@@ -172,7 +172,7 @@ describe('ServiceModule', () => {
     });
   });
 
-  it('is global only with isGlobal', async () => {
+  it('ServiceModule is global only with isGlobal: true', async () => {
     @Injectable()
     class Feature {
       constructor(@Inject(BanksService) readonly banks: BanksService) {}
@@ -188,7 +188,7 @@ describe('ServiceModule', () => {
     await expect(startWith(false)).rejects.toThrow(/BanksService/);
   });
 
-  it('of a name is another one, with its own variables', async () => {
+  it('a named ServiceModule has its own variables and its own providers', async () => {
     @Injectable()
     class Feature {
       constructor(
@@ -222,7 +222,7 @@ describe('ServiceModule', () => {
   });
 
   it.each(['forRoot', 'forRootAsync'] as const)(
-    'by %s prints one line, and shows nothing secret there or in any provider that is printed',
+    '%s logs one line at startup, and neither that line nor an inspected provider shows a secret',
     async (method) => {
       const logger = new CollectingLogger();
       const options = simulator.moduleOptions({ ...mtls, oauth: true });
@@ -250,7 +250,7 @@ describe('ServiceModule', () => {
         [...providers.values()].map(({ instance }) => instance),
       );
       expect(instances.length).toBeGreaterThan(10);
-      // Each takes half a second or more.
+      // Inspecting takes half a second or more, so each case inspects either the providers or the whole container.
       for (const printed of method === 'forRoot' ? instances : [container]) {
         const text = inspect(printed, { depth: 12, showHidden: true });
         expect(secretsIn(lines.join() + text, secrets)).toEqual([]);
@@ -258,7 +258,7 @@ describe('ServiceModule', () => {
     },
   );
 
-  it('logs once that {oauth_base_url} will be deprecated, where calls go there', async () => {
+  it('the log says once that {oauth_base_url} will be deprecated, but only if calls go there', async () => {
     for (const oauthBaseUrl of [true, false]) {
       const logger = new CollectingLogger();
       const options = simulator.moduleOptions({ authentication: 'oauth', oauthBaseUrl });
@@ -269,7 +269,7 @@ describe('ServiceModule', () => {
     }
   });
 
-  it('gives other clients the same mTLS identity', async () => {
+  it('httpsAgent gives other HTTP clients the same mTLS identity', async () => {
     const module = await start({ imports: [ServiceModule.forRoot(simulator.moduleOptions(mtls))] });
     const { httpsAgent: agent } = module.get(ServiceAuthService);
     const headers = { 'service-app-token': simulator.appToken };
@@ -303,7 +303,7 @@ describe("Nest's overrideProvider", () => {
   })
   class AppModule {}
 
-  it('gives each module the options of a test, and its factory is not called', async () => {
+  it("overrideProvider replaces the options of each module without calling the module's factory", async () => {
     const module = await Test.createTestingModule({ imports: [AppModule] })
       .overrideProvider(getServiceOptionsToken())
       .useValue(simulator.moduleOptions())
@@ -318,7 +318,7 @@ describe("Nest's overrideProvider", () => {
     await module.close();
   });
 
-  it('of a service alone fails, and the first sentence says what a test needs', async () => {
+  it('overriding BanksService alone fails with a message that recommends stubService(builder)', async () => {
     const compiling = Test.createTestingModule({ imports: [ServiceModule.forRoot()] })
       .overrideProvider(BanksService)
       .useValue({ list: () => [] })
@@ -334,7 +334,7 @@ describe('createServiceClient', () => {
   beforeAll(() => Logger.overrideLogger(logger));
   afterAll(() => Logger.overrideLogger(false));
 
-  it('makes clients with tokens, connections and certificates of their own, without Nest', async () => {
+  it('createServiceClient makes clients without Nest, each with its own tokens, connections and certificate', async () => {
     const services = [simulator, other];
     const clients = await Promise.all(
       services.map((of) => createServiceClient(of.moduleOptions({ environment: 'production', oauth: true }))),
@@ -359,7 +359,7 @@ describe('createServiceClient', () => {
     await Promise.all(clients.map(({ close }) => close()));
   });
 
-  it('reads no variable, and names none in its errors', async () => {
+  it('createServiceClient reads no environment variable and names none in its errors', async () => {
     setVariables({ SERVICE_APP_TOKEN: 'of-another' });
     const { appToken: _, ...options } = simulator.moduleOptions({ environment: 'sandbox' });
     const error = (await rejection(createServiceClient(options))) as ServiceConfigurationError;
@@ -371,7 +371,7 @@ describe('createServiceClient', () => {
     await expect(createServiceClient(undefined as never)).rejects.toThrow(/takes an object of options/);
   });
 
-  it('names the variables of serviceConfig() in its errors, also beside options of the code', async () => {
+  it('errors about options from serviceConfig() name their variables, also if code adds other options', async () => {
     const { SERVICE_APP_TOKEN: _, ...variables } = simulator.env({ environment: 'sandbox' });
     const both = { SERVICE_CLIENT_SECRET: 'secret', SERVICE_CLIENT_SECRET_FILE: '/nowhere' };
     setVariables({ ...variables, ...both, SERVICE_HTTP_RETRIES: 'two' });
@@ -389,7 +389,7 @@ describe('createServiceClient', () => {
     }
   });
 
-  it('names the variables of serviceConfig() in the hint of a failed call', async () => {
+  it('the hint of a failed call names the variables if the options came from serviceConfig()', async () => {
     setVariables(simulator.env({ environment: 'sandbox' }));
     const { banks, close } = await createServiceClient({ ...serviceConfig(), http: { retries: 0 } });
     simulator.fail({ path: '/banks/v1', fault: { status: 401, json: {} } });
@@ -399,7 +399,7 @@ describe('createServiceClient', () => {
     await close();
   });
 
-  it('checks options as the module does, certificates and the start-up check too', async () => {
+  it('createServiceClient checks options and certificates and runs the startup check, like the module', async () => {
     const options = simulator.moduleOptions({ environment: 'production' });
     const tls = { ...options.tls, privateKey: other.application.privateKey };
     expect(await rejection(createServiceClient({ ...options, tls }))).toBeInstanceOf(ServiceCertificateError);
@@ -418,7 +418,7 @@ describe('createServiceClient', () => {
     await client.close();
   });
 
-  it('follows its files, and leaves nothing after close(), which gives running calls their time', async () => {
+  it('a client reloads its certificate files, and close() gives running calls a grace period and leaves no timer', async () => {
     await withTimerCount(async (timers) => {
       const before = timers.running;
       const options = await fileOptions();
@@ -444,10 +444,10 @@ describe('createServiceClient', () => {
   });
 });
 
-describe('The start of a ServiceModule', () => {
+describe('start of a ServiceModule', () => {
   it.each<[string, (serviceModule: DynamicModule) => Type]>([
     [
-      'in another provider',
+      'in the constructor of another provider',
       (serviceModule) => {
         @Injectable()
         class Feature {
@@ -472,7 +472,7 @@ describe('The start of a ServiceModule', () => {
         return FeatureModule;
       },
     ],
-  ])('leaves nothing behind where the host fails %s', async (_, make) => {
+  ])('ServiceModule leaves no timer behind if the host application fails %s', async (_, make) => {
     const logger = new CollectingLogger();
     await withTimerCount(async (timers) => {
       const module = make(ServiceModule.forRoot(await fileOptions()));
@@ -482,7 +482,7 @@ describe('The start of a ServiceModule', () => {
     expect(logger.lines.join('\n')).not.toMatch(/certificate/);
   });
 
-  it('comes once the application has started: its files are followed from then on, until it ends', async () => {
+  it('ServiceModule watches its certificate files from the start of the application until it closes', async () => {
     await withTimerCount(async (timers) => {
       const builder = Test.createTestingModule({ imports: [ServiceModule.forRoot(await fileOptions())] });
       const module = await builder.setLogger(new CollectingLogger()).compile();
@@ -494,10 +494,10 @@ describe('The start of a ServiceModule', () => {
     });
   });
 
-  it('does not come for a lazily loaded module: from its first call on its files are followed', async () => {
+  it('a lazily loaded ServiceModule watches its certificate files from its first call until its client is closed', async () => {
     const app = await start({});
     const options = { ...(await fileOptions()), startupCheck: 'fail' as const };
-    // Only these: connections and files are real.
+    // Fake only setTimeout and setInterval: connections and files are real.
     jest.useFakeTimers({
       doNotFake: ['Date', 'performance', 'hrtime', 'nextTick', 'queueMicrotask', 'setImmediate'],
     });
@@ -507,7 +507,7 @@ describe('The start of a ServiceModule', () => {
       await loaded.get(BanksService).list();
       expect(simulator.requests).toHaveLength(1);
       expect(jest.getTimerCount()).toBeGreaterThan(1);
-      // Nest calls none of its hooks at the end either.
+      // Nest does not call the shutdown hooks of a lazily loaded module either.
       await app.close();
       expect(jest.getTimerCount()).toBeGreaterThan(0);
       await loaded.get<StartableClient>(CLIENT).close();

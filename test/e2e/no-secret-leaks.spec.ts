@@ -18,10 +18,10 @@ import { startModule, type StartedModule } from '../helpers/start-module.js';
 
 type Mode = keyof typeof MODES;
 
-/** How much a scan plays. */
+/** Which faults a scan plays. */
 interface Extent {
   statuses: number[];
-  /** The statuses of answers whose body contains the echo in an unusual place. */
+  /** The statuses of responses whose body contains the echo in an unusual place. */
   bodyStatuses: number[];
   redirects: number[];
   alerts: TlsAlert[];
@@ -129,7 +129,7 @@ function brokenOptions(base: Options): ServiceModuleOptions[] {
 }
 
 /**
- * Plays faults in one mode, each for calls of its own, all at once. No error, log line or event may contain a secret in any
+ * Plays faults in one mode at the same time, each in calls of its own. No error, log line or event may contain a secret in any
  * form. Returns how many it played.
  */
 async function scan(mode: Mode, { alerts, ...extent }: Extent): Promise<number> {
@@ -145,7 +145,7 @@ async function scan(mode: Mode, { alerts, ...extent }: Extent): Promise<number> 
     played.push(handle);
     return handle;
   };
-  /** For what only the time of its callers ends: a process without its turn may not have sent it by then. */
+  /** For faults that end with the caller's timeout. A busy process may time out before it sends, so repeat until a hit. */
   const failUntilHit = async (rule: FaultRule, play: () => Promise<unknown>) => {
     const handle = fail(rule);
     do await play();
@@ -226,7 +226,7 @@ async function scan(mode: Mode, { alerts, ...extent }: Extent): Promise<number> 
   }
   const responses = errors.flatMap((error) => (error instanceof ServiceApiError ? [error.response] : []));
   expect(responses.filter((response) => response?.headers.date !== undefined).length).toBeGreaterThan(20);
-  // The app token is the application's id, which the data of an answer may have.
+  // The app token is the application's public id, which the data of a response may contain.
   for (const response of responses) expect(secretsIn(everyForm(response), inData)).toEqual([]);
   for (const form of forms) expect(form).not.toMatch(/isAxiosError|_header|Bearer /);
   const own = errors.filter((error) => !(error instanceof DOMException)) as Error[];
@@ -234,7 +234,7 @@ async function scan(mode: Mode, { alerts, ...extent }: Extent): Promise<number> 
   return played.length;
 }
 
-/** So that the scan knows them. */
+/** Returns the tokens, so that the scan can look for them. */
 async function tokensOf({ auth }: StartedModule): Promise<string[]> {
   const tokens = await Promise.all([
     auth.getApiToken().catch(() => undefined),
@@ -243,17 +243,23 @@ async function tokensOf({ auth }: StartedModule): Promise<string[]> {
   return tokens.flatMap((token) => (token ? [token.accessToken] : []));
 }
 
-describe('no error, log line or event contains a secret', () => {
+describe('secrets in errors, log lines and events', () => {
   // Together the two modes have every kind of secret.
-  it.each(['sandbox/mtls', 'production/oauth'] as const)('of each kind of fault at %s', async (mode) => {
-    expect(await scan(mode, SAMPLE)).toBeGreaterThanOrEqual(50);
-  });
+  it.each(['sandbox/mtls', 'production/oauth'] as const)(
+    'no error, log line or event contains a secret after one fault of each kind in the mode %s',
+    async (mode) => {
+      expect(await scan(mode, SAMPLE)).toBeGreaterThanOrEqual(50);
+    },
+  );
 
-  onlyInSoak(it).each(Object.keys(MODES) as Mode[])('of any fault at %s', async (mode) => {
-    expect(await scan(mode, EVERYTHING)).toBeGreaterThanOrEqual(100);
-  });
+  onlyInSoak(it).each(Object.keys(MODES) as Mode[])(
+    'no error, log line or event contains a secret after any fault in the mode %s',
+    async (mode) => {
+      expect(await scan(mode, EVERYTHING)).toBeGreaterThanOrEqual(100);
+    },
+  );
 
-  it('is checked by a scan that finds the secrets of an AxiosError', async () => {
+  it('the scan for secrets finds those in an AxiosError', async () => {
     const simulator = await startSimulator();
     const { appToken, tls } = simulator.moduleOptions({ authentication: 'mtls' });
     const secrets = { appToken, privateKey: tls.privateKey as string };
@@ -270,7 +276,7 @@ describe('no error, log line or event contains a secret', () => {
 });
 
 const NOT_SHOWN = '[not shown: it contains a secret or a part of one]';
-/** Without eight letters or digits in a row. */
+/** A secret without eight letters or digits in a row. */
 const SIGNS = 'Own&<secret>"of" +/more\\than=20 ü-pieces';
 const ROW = 'k4Xq9ZtPb81=/+with-more';
 
@@ -289,22 +295,22 @@ const phpJson = (text: string): string =>
     .replaceAll('/', '\\/');
 const form = (text: string): string => new URLSearchParams({ s: text }).toString().slice(2);
 
-/** How an answer may repeat what it got. */
+/** How a response may repeat the text that the service received. */
 const FORMS: [string, (text: string) => string][] = [
-  ['as it is', (text) => text],
-  ['in other case', (text) => text.toUpperCase()],
-  ['as HTML', html],
-  ['as HTML in JSON', (text) => json(html(text))],
-  ['as JSON', json],
-  ['as JSON with \\/ and \\u0026', phpJson],
-  ['over lines', (text) => text.replace(/.{6}/g, '$&\r\n  ')],
-  ['with invisible characters', (text) => text.replace(/.{3}/g, '$&\u200b')],
+  ['unchanged', (text) => text],
+  ['in upper case', (text) => text.toUpperCase()],
+  ['escaped as HTML', html],
+  ['escaped as HTML inside JSON', (text) => json(html(text))],
+  ['escaped as JSON', json],
+  ['escaped as JSON with \\/ and \\u0026', phpJson],
+  ['broken over lines', (text) => text.replace(/.{6}/g, '$&\r\n  ')],
+  ['mixed with invisible characters', (text) => text.replace(/.{3}/g, '$&\u200b')],
 ];
 const escapedWhole = (text: string, to: (code: string) => string): string =>
   [...text].map((sign) => to(sign.charCodeAt(0).toString(16).padStart(2, '0'))).join('');
 
-describe('a text of others is not shown', () => {
-  it.each(FORMS)('with a secret %s', (_, encode) => {
+describe('remote text that is not shown', () => {
+  it.each(FORMS)('remote text that contains a secret %s is not shown', (_, encode) => {
     for (const secret of [SIGNS, ROW])
       for (const before of ['', 'a', 'abc']) {
         const shown = cleanText(`no ${before} ${encode(before + secret)}, here`, ['other', secret], 200);
@@ -314,29 +320,29 @@ describe('a text of others is not shown', () => {
 
   it.each([
     ['a form', form],
-    ['an address', encodeURIComponent],
-    ['an address in lower case', (text: string) => encodeURIComponent(text).toLowerCase()],
-  ])('with a secret as in %s', (_, encode) => {
+    ['a URL', encodeURIComponent],
+    ['a URL with lower-case escapes', (text: string) => encodeURIComponent(text).toLowerCase()],
+  ])('remote text that contains a secret encoded as in %s is not shown', (_, encode) => {
     for (const secret of ['Own&<secret>"of" +/more', 'a+b/c d=e&f%g-hijk', ROW])
       expect(cleanText(`no ${encode(secret)}, here`, [secret], 200)).toBe(NOT_SHOWN);
   });
 
   it.each<[string, (code: string) => string]>([
-    ['percent signs', (code) => `%${code}`],
-    ['numbers of HTML', (code) => `&#x${code};`],
-    ['escapes of JSON', (code) => `\\u00${code}`],
-  ])('that is in %s, whatever it says', (_, to) => {
+    ['percent escapes', (code) => `%${code}`],
+    ['numeric HTML entities', (code) => `&#x${code};`],
+    ['Unicode escapes of JSON', (code) => `\\u00${code}`],
+  ])('remote text with eight %s in a row is not shown, whatever it says', (_, to) => {
     expect(cleanText(`no ${escapedWhole('whatever', to)} here`, [], 200)).toBe(NOT_SHOWN);
     expect(cleanText(`no ${escapedWhole('short 1', to)} here`, [], 200)).not.toBe(NOT_SHOWN);
   });
 
   it.each<[string, (code: string) => string]>([
-    ['percent signs', (code) => `%${code}`],
-    ['percent signs, twice', (code) => `%25${code}`],
-    ['numbers of HTML', (code) => `&#x${code};`],
-    ['decimal numbers of HTML', (code) => `&#${parseInt(code, 16)};`],
-    ['escapes of JSON', (code) => `\\u00${code}`],
-  ])('and a body with a secret in %s holds it', (_, to) => {
+    ['percent escapes', (code) => `%${code}`],
+    ['double percent escapes', (code) => `%25${code}`],
+    ['numeric HTML entities', (code) => `&#x${code};`],
+    ['decimal HTML entities', (code) => `&#${parseInt(code, 16)};`],
+    ['Unicode escapes of JSON', (code) => `\\u00${code}`],
+  ])('containsSecret finds a secret that is written in %s', (_, to) => {
     for (const secret of [SIGNS, ROW]) {
       expect(containsSecret(`no ${escapedWhole(secret, to)} here`, ['other', secret])).toBe(true);
       expect(containsSecret(`no ${escapedWhole('Riyadh, and more', to)} here`, ['other', secret])).toBe(
@@ -345,32 +351,32 @@ describe('a text of others is not shown', () => {
     }
   });
 
-  it('with 8 letters or digits in a row of a secret, or with a shorter one', () => {
+  it('remote text with 8 letters or digits in a row of a secret, or with a whole shorter secret, is not shown', () => {
     expect(cleanText('no 4Xq9ZtPb here', [ROW], 200)).toBe(NOT_SHOWN);
     expect(cleanText('no 4Xq9Z-tPb here', [ROW], 200)).not.toBe(NOT_SHOWN);
     expect(cleanText('no a-1 here', ['A-1'], 200)).toBe(NOT_SHOWN);
   });
 
-  it('with a secret that is cut off', () => {
+  it('remote text is not shown if its length limit cuts off a secret', () => {
     expect(cleanText(`${'x'.repeat(195)}topsecret`, ['topsecret'], 200)).toBe(NOT_SHOWN);
   });
 
   it.each([
-    ['PEM', '-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----'],
-    ['PEM as JSON', '-----BEGIN PRIVATE KEY-----\\nMIGH'],
-    ['PEM of a form', '-----BEGIN+PRIVATE+KEY-----'],
-    ['a token', 'eyJhbGciOi.eyJzdWIi.c2ln'],
-    ['a token, cut before its second dot', 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIx'],
-    ['a token, cut right after its first dot', 'eyJhbGciOiJSUzI1NiJ9.eyJ'],
-    ['a token, cut before its first dot', 'eyJhbGciOiJSUzI1NiIsImtpZCI6'],
+    ['a PEM block', '-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----'],
+    ['a PEM block escaped as JSON', '-----BEGIN PRIVATE KEY-----\\nMIGH'],
+    ['a PEM block encoded as in a form', '-----BEGIN+PRIVATE+KEY-----'],
+    ['a JWT', 'eyJhbGciOi.eyJzdWIi.c2ln'],
+    ['a JWT cut before its second dot', 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIx'],
+    ['a JWT cut right after its first dot', 'eyJhbGciOiJSUzI1NiJ9.eyJ'],
+    ['a JWT cut before its first dot', 'eyJhbGciOiJSUzI1NiIsImtpZCI6'],
     ['a JWE', 'eyJhbGciOiJkaXIifQ.a2V5.aXY.Y2lwaGVy.dGFn'],
     ['a JWE without a key', 'eyJhbGciOiJkaXIifQ..aXY.Y2lwaGVy.dGFn'],
-  ])("with somebody else's %s", (_, token) => {
+  ])('remote text that contains %s is not shown, although it is none of our secrets', (_, token) => {
     expect(cleanText(`bad ${token} here`, [], 200)).toBe(NOT_SHOWN);
   });
 });
 
-describe('a text of others is shown', () => {
+describe('remote text that is shown', () => {
   it.each([
     'eyJ',
     'eyJa.b',
@@ -381,18 +387,18 @@ describe('a text of others is shown', () => {
     '6f1c0b0e-54f2-4c5c-9a0e-1f2d3c4b5a69',
     'own&<sec',
     'a secret, and of more',
-  ])('%j as it is', (text) =>
+  ])('remote text %j is shown unchanged', (text) =>
     expect(cleanText(text, ['a-secret-with-more', SIGNS.slice(1), ''], 200)).toBe(text),
   );
 
-  it('one line of the length that is asked for', () => {
+  it('remote text is shown in one line and cut to the requested length', () => {
     expect(cleanText(` a\u200b\r\n\tb${'c'.repeat(300)}`, ['secret'], 10)).toBe('a bccccccc…');
     expect(cleanText('0123456789', [], 10)).toBe('0123456789');
   });
 });
 
 it.each(['eyJ', 'eyJa.', '-----BEGIN ', 'a-', '\u200b', ' ', '%25', '&amp;', '\\u0026', '\\', '%'])(
-  'cleanText is done with 10 MB of %j at once, also with such secrets',
+  'cleanText processes 10 MB of %j within seconds, also with a secret of the same characters',
   (part) => {
     const text = part.repeat(10_000_000 / part.length);
     expect(cleanText(text, ['secret', text.slice(0, 10_000)], 500).length).toBeLessThanOrEqual(501);

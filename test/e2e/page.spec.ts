@@ -24,7 +24,7 @@ import { until } from '../helpers/until.js';
 
 const peer = findPeer('chromium');
 const browserIt = itWith(peer, 'the page of the sample in a browser');
-/** A browser takes long: `npm test` has the flow that everybody sees. */
+/** Browser tests are slow: `npm test` runs only the main flow, and the soak tests run the rest. */
 const soakBrowserIt = onlyInSoak(browserIt);
 const AXE = readFileSync(
   createRequire(`${process.cwd()}/package.json`).resolve('axe-core/axe.min.js'),
@@ -36,7 +36,7 @@ const CONNECTED = /^Connected\.$/;
 describe('the page of the sample', () => {
   let app: INestApplication;
   let url: string;
-  /** Of the application with OAuth enabled. */
+  /** The simulator of the application that has OAuth enabled. */
   let simulator: ServiceSimulator;
   let simulators: Simulators;
   let browser: Browser | undefined;
@@ -68,10 +68,10 @@ describe('the page of the sample', () => {
     process.env = environment;
   });
 
-  describe('what another website in the same browser sends', () => {
+  describe('requests of another website in the same browser', () => {
     const form = 'app_user_id=of-an-attacker&mode=sandbox-mtls&name=rotatedSecret';
 
-    /** node:http, as fetch sets the Host itself. */
+    /** Uses node:http, because fetch sets the Host header itself. */
     async function send(method: string, path: string, headers: Record<string, string>): Promise<number> {
       const sent = request(url + path, { method, headers });
       sent.end(method === 'POST' ? form : undefined);
@@ -80,13 +80,16 @@ describe('the page of the sample', () => {
       return answer.statusCode ?? 0;
     }
 
-    it.each(['/page/mode', '/page/faults', '/page/customers'])('does not reach POST %s', async (path) => {
-      const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-      for (const origin of ['https://attacker.example', 'null', url.replace('http:', 'https:')])
-        expect(await send('POST', path, { ...headers, origin })).toBe(403);
-    });
+    it.each(['/page/mode', '/page/faults', '/page/customers'])(
+      'a form that another website posts to %s is rejected with 403',
+      async (path) => {
+        const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+        for (const origin of ['https://attacker.example', 'null', url.replace('http:', 'https:')])
+          expect(await send('POST', path, { ...headers, origin })).toBe(403);
+      },
+    );
 
-    it('does not reach the page under a name of its own', async () => {
+    it('a request under the host name of another website is rejected with 403', async () => {
       const { port } = new URL(url);
       for (const path of ['/', '/banks', '/page/events']) {
         for (const host of [
@@ -115,7 +118,7 @@ describe('the page of the sample', () => {
   const outcome = (page: Page) => page.getByRole('status');
   const status = (page: Page) => page.getByRole('region', { name: 'What happens' });
   const connect = (page: Page) => page.getByRole('button', { name: 'Connect' });
-  /** The newest first. */
+  /** The shown calls, the newest first. */
   const calls = (page: Page) => page.getByRole('list', { name: /^Last calls/ }).locator('> li');
   const dialog = (page: Page) => page.getByRole('dialog', { name: 'Connect your bank' });
 
@@ -142,7 +145,7 @@ describe('the page of the sample', () => {
     await listed;
   }
 
-  /** It may be about to change. */
+  /** Waits for the state, which may be about to change. */
   const expectDisabled = (button: Locator, disabled: boolean) =>
     button.and(button.page().locator(disabled ? ':disabled' : ':enabled')).waitFor();
 
@@ -162,10 +165,10 @@ describe('the page of the sample', () => {
     });
   }
 
-  browserIt('connects a customer: the whole flow, with any bank and with one', async () => {
+  browserIt('the page connects a customer to any bank and to a chosen bank', async () => {
     const page = await open();
     const customerId = await createCustomer(page, 'user 42');
-    // The service takes each id once: it is found.
+    // The service accepts each user id only once, so the sample finds the existing customer.
     expect(await createCustomer(page, 'user 42')).toBe(customerId);
     await connect(page).click();
     await dialog(page).getByText('Any bank').waitFor();
@@ -209,7 +212,7 @@ describe('the page of the sample', () => {
   });
 
   soakBrowserIt(
-    'without OAuth connects with the app token, which the service refuses once OAuth is enabled',
+    'a mode without OAuth connects with the app token alone, which the service refuses once OAuth is enabled',
     async () => {
       const page = await open();
       for (const [mode, service, expected] of [
@@ -232,7 +235,7 @@ describe('the page of the sample', () => {
     },
   );
 
-  soakBrowserIt('shows what authenticated each call, as it arrived', async () => {
+  soakBrowserIt('the page shows the credentials that arrived with each call', async () => {
     const page = await open();
     const subject = 'client certificate: CN=application, O=Simulated Application';
     const appToken = 'service-app-token: 36 characters';
@@ -267,7 +270,7 @@ describe('the page of the sample', () => {
   });
 
   soakBrowserIt(
-    'disables the faults that a mode cannot have, and forgets what it said of another mode',
+    'the page disables the faults that a mode cannot have, and clears the messages of the previous mode',
     async () => {
       const page = await open();
       await useMode(page, 'sandbox-app-token');
@@ -289,7 +292,7 @@ describe('the page of the sample', () => {
   );
 
   inSoak(() => {
-    browserIt('says Cancelled, by the button and by Escape', async () => {
+    browserIt('the page says "Cancelled." after the Cancel button and after the Escape key', async () => {
       const page = await open();
       await createCustomer(page);
       for (const cancel of [
@@ -304,7 +307,7 @@ describe('the page of the sample', () => {
     });
   });
 
-  soakBrowserIt('shows why a session is refused', async () => {
+  soakBrowserIt('the page shows why a session is refused', async () => {
     const page = await open();
     await createCustomer(page);
     await tamper(page, { customer_id: 'c-of-somebody-else' });
@@ -313,7 +316,7 @@ describe('the page of the sample', () => {
     expect(await dialog(page).count()).toBe(0);
   });
 
-  soakBrowserIt('waits for a customer', async () => {
+  soakBrowserIt('the Connect button is disabled until a customer is created', async () => {
     const page = await open();
     await expectDisabled(connect(page), true);
     await page.getByText('create one first').waitFor();
@@ -323,7 +326,7 @@ describe('the page of the sample', () => {
   });
 
   inSoak(() => {
-    browserIt('says what is wrong with a request', async () => {
+    browserIt('the page shows what is wrong with a request, and that the token endpoint fails', async () => {
       const page = await open();
       await createCustomer(page);
       for (const box of await page.getByRole('checkbox').all()) await box.uncheck();
@@ -339,11 +342,11 @@ describe('the page of the sample', () => {
     });
   });
 
-  soakBrowserIt('can be used with the keyboard alone', async () => {
+  soakBrowserIt('the page can be used with the keyboard alone', async () => {
     const page = await open();
     const focused = () =>
       page.evaluate(() => {
-        // Types of the browser are not those of this file.
+        // This file is compiled without the types of a browser.
         const { activeElement } = (globalThis as unknown as { document: { activeElement: HTMLLike } })
           .document;
         return activeElement.shadowRoot?.activeElement?.textContent ?? activeElement.id ?? '';
@@ -376,35 +379,38 @@ describe('the page of the sample', () => {
       [390, 'dark'],
       [820, 'light'],
       [1280, 'dark'],
-    ] as const)('has no fault of accessibility at %i px, %s', async (width, colorScheme) => {
-      const page = await open({ viewport: { width, height: 844 }, colorScheme });
-      const expectNone = async () => {
-        const found = await page.evaluate<AxeResult[]>(
-          `(async () => { ${AXE}; return (await axe.run()).violations; })()`,
-        );
-        expect(found.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
-      };
-      await createCustomer(page);
-      await tamper(page, { customer_id: 'c-of-somebody-else' });
-      await connect(page).click();
-      await expectOutcome(page, /another customer/);
-      await page.getByRole('button', { name: '503, twice' }).click();
-      await page.getByText(/recovered/).waitFor();
-      await expectNone();
-      await page.unroute('**/page/link-session');
-      await connect(page).click();
-      await dialog(page).waitFor();
-      await expectNone();
-      await dialog(page).getByRole('button', { name: 'Allow' }).click();
-      await expectOutcome(page, CONNECTED);
-      const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
-      expect(overflow).toBeLessThanOrEqual(0);
-    });
+    ] as const)(
+      'the page has no accessibility violation and no horizontal overflow at %i px in the %s color scheme',
+      async (width, colorScheme) => {
+        const page = await open({ viewport: { width, height: 844 }, colorScheme });
+        const expectNone = async () => {
+          const found = await page.evaluate<AxeResult[]>(
+            `(async () => { ${AXE}; return (await axe.run()).violations; })()`,
+          );
+          expect(found.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+        };
+        await createCustomer(page);
+        await tamper(page, { customer_id: 'c-of-somebody-else' });
+        await connect(page).click();
+        await expectOutcome(page, /another customer/);
+        await page.getByRole('button', { name: '503, twice' }).click();
+        await page.getByText(/recovered/).waitFor();
+        await expectNone();
+        await page.unroute('**/page/link-session');
+        await connect(page).click();
+        await dialog(page).waitFor();
+        await expectNone();
+        await dialog(page).getByRole('button', { name: 'Allow' }).click();
+        await expectOutcome(page, CONNECTED);
+        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        expect(overflow).toBeLessThanOrEqual(0);
+      },
+    );
   });
 
   inSoak(() => {
     browserIt.each(MODES.filter(({ oauth }) => oauth === undefined))(
-      'works in the mode $title',
+      'the page shows the facts of the mode $title and connects a customer in it',
       async ({ name, environment, authentication, address }) => {
         const page = await open();
         await useMode(page, name);
@@ -424,7 +430,7 @@ describe('the page of the sample', () => {
     );
   });
 
-  soakBrowserIt('shows a fault and what became of it', async () => {
+  soakBrowserIt('the page shows that a call recovered from two 503 responses', async () => {
     const page = await open();
     await page.getByRole('button', { name: '503, twice' }).click();
     await page.getByText('503, twice: recovered').waitFor();
@@ -433,42 +439,48 @@ describe('the page of the sample', () => {
   });
 
   inSoak(() => {
-    browserIt('shows an expired server certificate, and the recovery', async () => {
-      const page = await open();
-      await page.getByRole('button', { name: 'Expired server certificate' }).click();
-      const shown = await page.getByText(/^Expired server certificate.*: /).textContent();
-      expect(shown).toMatch(/: The service cannot be reached at the moment\. Compare this machine's clock/);
-      await calls(page).first().getByText('connection_tls').waitFor();
-      await calls(page).first().getByText('nothing arrived at the simulator').waitFor();
-      // What ends it ends all connections too: in the middle of another test, if nobody waits for it here.
-      await until(async () => (await fetch(`${url}/page/banks`)).ok);
-      await page.getByRole('button', { name: 'Reset' }).click();
-      await page.getByText(/^Reset: recovered/).waitFor();
-    });
-  });
-
-  soakBrowserIt('loads nothing from elsewhere, and has no inline script or style', async () => {
-    browser ??= await chromium.launch({ executablePath: requirePeer(peer), args: ['--no-sandbox'] });
-    context = await browser.newContext();
-    const page = await context.newPage();
-    const requested: string[] = [];
-    const complaints: string[] = [];
-    page.on('request', (request) => requested.push(new URL(request.url()).origin));
-    page.on('console', (message) => complaints.push(message.text()));
-    page.on('pageerror', (error) => complaints.push(error.message));
-    const response = await page.goto(url);
-    expect(response?.headers()['content-security-policy']).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    browserIt(
+      'the page shows the error of an expired server certificate, and the recovery after a reset',
+      async () => {
+        const page = await open();
+        await page.getByRole('button', { name: 'Expired server certificate' }).click();
+        const shown = await page.getByText(/^Expired server certificate.*: /).textContent();
+        expect(shown).toMatch(/: The service cannot be reached at the moment\. Compare this machine's clock/);
+        await calls(page).first().getByText('connection_tls').waitFor();
+        await calls(page).first().getByText('nothing arrived at the simulator').waitFor();
+        // The end of this fault also closes all connections. Wait for it here, or it disturbs the next test.
+        await until(async () => (await fetch(`${url}/page/banks`)).ok);
+        await page.getByRole('button', { name: 'Reset' }).click();
+        await page.getByText(/^Reset: recovered/).waitFor();
+      },
     );
-    await createCustomer(page);
-    await connect(page).click();
-    await dialog(page).getByRole('button', { name: 'Allow' }).click();
-    await expectOutcome(page, CONNECTED);
-    expect(new Set(requested)).toEqual(new Set([url]));
-    expect(complaints).toEqual([]);
   });
 
-  soakBrowserIt('shows no secret: none in traffic, storage or DOM', async () => {
+  soakBrowserIt(
+    'the page loads nothing from other origins and violates no rule of its content security policy',
+    async () => {
+      browser ??= await chromium.launch({ executablePath: requirePeer(peer), args: ['--no-sandbox'] });
+      context = await browser.newContext();
+      const page = await context.newPage();
+      const requested: string[] = [];
+      const complaints: string[] = [];
+      page.on('request', (request) => requested.push(new URL(request.url()).origin));
+      page.on('console', (message) => complaints.push(message.text()));
+      page.on('pageerror', (error) => complaints.push(error.message));
+      const response = await page.goto(url);
+      expect(response?.headers()['content-security-policy']).toBe(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+      );
+      await createCustomer(page);
+      await connect(page).click();
+      await dialog(page).getByRole('button', { name: 'Allow' }).click();
+      await expectOutcome(page, CONNECTED);
+      expect(new Set(requested)).toEqual(new Set([url]));
+      expect(complaints).toEqual([]);
+    },
+  );
+
+  soakBrowserIt('no secret appears in the traffic, the storage or the DOM of the page', async () => {
     const page = await open();
     const seen: string[] = [];
     page.on('request', (request) => seen.push(request.url(), request.postData() ?? ''));
@@ -519,7 +531,7 @@ describe('the page of the sample', () => {
     }
   });
 
-  describe('behind the page', () => {
+  describe('routes behind the page', () => {
     const post = (path: string, body: object, cookie = '') =>
       fetch(url + path, {
         method: 'POST',
@@ -528,7 +540,7 @@ describe('the page of the sample', () => {
       });
     const use = (mode: string) => app.get(Playground, { strict: false }).use(mode);
 
-    it('a new mode is told at once', () => {
+    it('the event stream of the page reports a new mode at once', () => {
       const shown: unknown[] = [];
       const following = app
         .get(StatusController, { strict: false })
@@ -549,7 +561,7 @@ describe('the page of the sample', () => {
       ['production-mtls', 'replacedCertificate', 2],
       ['production-oauth', 'revokedToken', 2],
       ['production-oauth', 'rotatedSecret', 2],
-    ] as const)('%s recovers from the fault %s', async (mode, name, attempts) => {
+    ] as const)('a call in the mode %s recovers from the fault %s', async (mode, name, attempts) => {
       use(mode);
       const banks = async () => (await fetch(`${url}/page/banks`)).status;
       expect(await banks()).toBe(200);
@@ -567,14 +579,29 @@ describe('the page of the sample', () => {
       access_token: await simulator.issueToken(options),
     });
     it.each<[string, () => Promise<object>, number, RegExp]>([
-      ['a token of the customer', token({ scope: CUSTOMER }), 201, /identity/],
-      ['a token of another customer', token({ scope: 'customer.c-2' }), 403, /is for another customer/],
-      ['an expired token', token({ scope: CUSTOMER, lifetime: -1 }), 403, /has expired/],
-      ['an api token', token({}), 403, /is for the API/],
-      ['a foreign token', token({ scope: CUSTOMER, foreign: true }), 403, /access token is not valid/],
-      ['no token', async () => ({}), 403, /access_token is missing/],
-      ['the app token alone', async () => ({ app_token: simulator.appToken }), 403, /OAuth is enabled/],
-    ])('a session with %s', async (_, tokens, status, said) => {
+      ['a token of the customer is accepted', token({ scope: CUSTOMER }), 201, /identity/],
+      [
+        'a token of another customer is refused',
+        token({ scope: 'customer.c-2' }),
+        403,
+        /is for another customer/,
+      ],
+      ['an expired token is refused', token({ scope: CUSTOMER, lifetime: -1 }), 403, /has expired/],
+      ['an api token is refused', token({}), 403, /is for the API/],
+      [
+        'a token of another issuer is refused',
+        token({ scope: CUSTOMER, foreign: true }),
+        403,
+        /access token is not valid/,
+      ],
+      ['no token is refused', async () => ({}), 403, /access_token is missing/],
+      [
+        'the app token alone is refused',
+        async () => ({ app_token: simulator.appToken }),
+        403,
+        /OAuth is enabled/,
+      ],
+    ])('a LinkSDK session with %s', async (_, tokens, status, said) => {
       use(MODES[0].name);
       const parameters = { customer_id: 'c-1', permissions: ['identity'], ...(await tokens()) };
       const answer = await post('/link-sdk/sessions', parameters);
@@ -582,24 +609,27 @@ describe('the page of the sample', () => {
       expect(await answer.text()).toMatch(said);
     });
 
-    it.each(MODES.map(({ name }) => name))('a user who comes again in %s gets a session', async (mode) => {
-      use(mode);
-      // An earlier test has replaced the client certificate: a GET makes this mode's module read its files again, a POST does not.
-      expect((await fetch(`${url}/page/banks`)).status).toBe(200);
-      const app_user_id = randomUUID();
-      const ids = [];
-      for (let visit = 0; visit < 2; visit += 1) {
-        const answer = await post('/page/customers', { app_user_id });
-        const { customer_id } = (await answer.json()) as { customer_id: string };
-        const [cookie] = answer.headers.getSetCookie();
-        const session = await post('/page/link-session', { permissions: ['identity'] }, cookie);
-        expect(await session.json()).toMatchObject({ customer_id });
-        ids.push(customer_id);
-      }
-      expect(ids[1]).toBe(ids[0]);
-    });
+    it.each(MODES.map(({ name }) => name))(
+      'a returning user gets a session with the same customer id in the mode %s',
+      async (mode) => {
+        use(mode);
+        // An earlier test has replaced the client certificate: a GET makes this mode's module read its files again, a POST does not.
+        expect((await fetch(`${url}/page/banks`)).status).toBe(200);
+        const app_user_id = randomUUID();
+        const ids = [];
+        for (let visit = 0; visit < 2; visit += 1) {
+          const answer = await post('/page/customers', { app_user_id });
+          const { customer_id } = (await answer.json()) as { customer_id: string };
+          const [cookie] = answer.headers.getSetCookie();
+          const session = await post('/page/link-session', { permissions: ['identity'] }, cookie);
+          expect(await session.json()).toMatchObject({ customer_id });
+          ids.push(customer_id);
+        }
+        expect(ids[1]).toBe(ids[0]);
+      },
+    );
 
-    it('the simulator is that of the routes, whose secret is a file: no fault of the page stops them', async () => {
+    it("the sample's own routes keep working after the page replaces the secret, the tokens and the certificate", async () => {
       const connects = async () => {
         const created = await post('/customers', { app_user_id: randomUUID() });
         const [cookie] = created.headers.getSetCookie();
@@ -614,7 +644,7 @@ describe('the page of the sample', () => {
       expect(simulator.tokenRequests.map(({ status }) => status).slice(-2)).toEqual([401, 200]);
     });
 
-    it('a visitor has the session of the own customer, whatever the body says, and none without a cookie', async () => {
+    it('a visitor gets the session of their own customer whatever the body says, and none without a valid cookie', async () => {
       use('sandbox-app-token');
       const created = await post('/page/customers', { app_user_id: randomUUID() });
       const { customer_id } = (await created.json()) as { customer_id: string };
@@ -628,7 +658,7 @@ describe('the page of the sample', () => {
   });
 });
 
-/** Not six characters of it. */
+/** Expects that not even six characters in a row of a secret are in a text. */
 function expectNothingOf(secret: string, text: string): void {
   for (let at = 0; at + 6 <= secret.length; at += 1) expect(text).not.toContain(secret.slice(at, at + 6));
 }

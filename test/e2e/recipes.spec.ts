@@ -39,7 +39,7 @@ import { startModule, type StartedModule } from '../helpers/start-module.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
 
-// Those that need other packages are run by test/consumers.
+// The snippets that this file runs. test/consumers runs those that need other packages.
 const OWN = new Set([
   'caller-gone.ts',
   'service-fetch.ts',
@@ -73,16 +73,16 @@ describe('docs/recipes.md', () => {
     writeSnippets(
       fences
         .filter(({ file = '' }) => OWN.has(file))
-        // A wait that a test has time for.
+        // A test cannot wait 5 s, so shorten the pause between two reads.
         .map((fence) => ({ ...fence, text: fence.text.replace('everyMs = 5_000', 'everyMs = 5') })),
       { name: 'recipes', stubs: true },
     ),
   );
-  /** What a block of this document exports, by the name of its file. */
+  /** Imports the code block of this document that has the file name, and returns its exports. */
   const load = async <T>(file: string): Promise<T> => (await import((await written).path(file))) as T;
   afterAll(async () => (await written).remove());
 
-  describe('the calls of many backends', () => {
+  describe('recipes for calls of most backends', () => {
     let simulator: ServiceSimulator;
     let api: StartedModule;
     beforeAll(async () => {
@@ -95,7 +95,7 @@ describe('docs/recipes.md', () => {
       await simulator.stop();
     });
 
-    it('finds or creates a customer, also after an answer that was lost', async () => {
+    it('customerOf finds or creates a customer, also after the response to a create was lost', async () => {
       const { customerOf } = (await import((await written).path('customer-of.ts'))) as {
         customerOf: (...given: unknown[]) => Promise<{ customer_id: string }>;
       };
@@ -104,7 +104,7 @@ describe('docs/recipes.md', () => {
       expect(await find('a/b@example.com')).toEqual(created);
       simulator.fail({ path: '/customers/v1', fault: { status: 201, body: '' } });
       expect(await find('a/b@example.com')).toEqual(created);
-      // As after a create whose answer was lost.
+      // This is the state after a create whose response was lost.
       await api.customers.create({ app_user_id: 'lost' });
       for (const fault of ['reset', { status: 503 }] as const) {
         simulator.fail({ path: '/customers/v1', fault });
@@ -112,12 +112,12 @@ describe('docs/recipes.md', () => {
       }
       simulator.fail({ path: '/customers/v1', fault: { status: 403 } });
       await expect(find('other')).rejects.toMatchObject({ status: 403 });
-      // In doubt, and not there: the first fault counts.
+      // If the outcome is unknown and the customer does not exist, the first error is thrown.
       simulator.fail({ path: '/customers/v1', fault: { status: 503 } });
       await expect(find('other')).rejects.toMatchObject({ status: 503, outcomeUnknown: true });
     });
 
-    describe('page after page', () => {
+    describe('recipe for paged reads', () => {
       interface Body {
         data?: { entries?: number[] } | number[];
         content?: number[];
@@ -144,27 +144,30 @@ describe('docs/recipes.md', () => {
       };
       const FORMS = Object.keys(LISTS).flatMap((list) => Object.keys(COUNTS).map((count) => [list, count]));
 
-      it.each(FORMS)('reads all entries in %s, with %s', async (list, count) => {
-        const { pages } = await load();
-        const [place, listOf] = LISTS[list];
-        // A service that sends fewer entries in a page than it was asked for.
-        const most = 40;
-        const asked: number[] = [];
-        simulator.answer('GET', '/data/v2/history', ({ params }) => {
-          const page = Number(params.page);
-          asked.push(page);
-          const entries = ALL.slice(page * most, (page + 1) * most);
-          return {
-            json: { status: 'OK', ...place(entries), ...COUNTS[count](Math.ceil(ALL.length / most)) },
-          };
-        });
-        const read = (page: number) =>
-          api.http.get<Body>('/data/v2/history', { params: { page, size: 100 } });
-        expect(await entriesOf(pages(read as never, listOf))).toEqual(ALL);
-        expect(asked).toEqual(ALL.slice(0, count === 'no number of pages' ? 8 : 7));
-      });
+      it.each(FORMS)(
+        'pages() reads all entries of all pages with the list in %s and %s',
+        async (list, count) => {
+          const { pages } = await load();
+          const [place, listOf] = LISTS[list];
+          // The service sends fewer entries in a page than the caller requests.
+          const most = 40;
+          const asked: number[] = [];
+          simulator.answer('GET', '/data/v2/history', ({ params }) => {
+            const page = Number(params.page);
+            asked.push(page);
+            const entries = ALL.slice(page * most, (page + 1) * most);
+            return {
+              json: { status: 'OK', ...place(entries), ...COUNTS[count](Math.ceil(ALL.length / most)) },
+            };
+          });
+          const read = (page: number) =>
+            api.http.get<Body>('/data/v2/history', { params: { page, size: 100 } });
+          expect(await entriesOf(pages(read as never, listOf))).toEqual(ALL);
+          expect(asked).toEqual(ALL.slice(0, count === 'no number of pages' ? 8 : 7));
+        },
+      );
 
-      it('begins where its caller says, and reads as many pages as there are', async () => {
+      it('pages() starts with the page that its caller names and reads as many pages as the service reports', async () => {
         const { pages } = await load();
         const asked: number[] = [];
         const read = async (page: number) => (asked.push(page), { data: [page], page: { total_pages: 3 } });
@@ -174,7 +177,7 @@ describe('docs/recipes.md', () => {
         expect(asked).toEqual([1, 2, 3, 0, 1, 2]);
       });
 
-      it('reads no more pages than are used, also of the routes of the known API', async () => {
+      it('accountFeed() requests no more pages than its caller consumes', async () => {
         const { accountFeed } = (await import((await written).path('account-feed.ts'))) as {
           accountFeed: (...given: unknown[]) => AsyncGenerator<{ account_id: string }>;
         };
@@ -193,15 +196,15 @@ describe('docs/recipes.md', () => {
 
       it.each<[string, Body & { page?: object }, RegExp | number[]]>([
         [
-          'is empty and not the last',
+          'fails if a page is empty and not the last',
           { data: [], page: { total_pages: 3 } },
           /^Page 0 is empty, and there should be 3$/,
         ],
-        ['has no list', { page: { total_pages: 3 } }, /^Page 0 has no list$/],
-        ['has its list elsewhere', { data: { entries: [1] } }, /^Page 0 has no list$/],
-        ['is the only one, and empty', { data: [], page: { total_pages: 1 } }, []],
-        ['is empty, of none', { data: [], page: { total_pages: 0 } }, []],
-      ])('does not lose entries in silence: a page that %s', async (_, body, outcome) => {
+        ['fails if a page has no list', { page: { total_pages: 3 } }, /^Page 0 has no list$/],
+        ['fails if a page has its list in another place', { data: { entries: [1] } }, /^Page 0 has no list$/],
+        ['reads nothing if the only page is empty', { data: [], page: { total_pages: 1 } }, []],
+        ['reads nothing if the service reports no pages', { data: [], page: { total_pages: 0 } }, []],
+      ])('pages() %s', async (_, body, outcome) => {
         const { pages } = await load();
         const read = entriesOf(
           pages(
@@ -214,7 +217,7 @@ describe('docs/recipes.md', () => {
       });
     });
 
-    it('fetches the results of a read that was PENDING, until time is up', async () => {
+    it('whenReady() fetches the results of a PENDING read until they are ready or its time is up', async () => {
       const { whenReady } = (await import((await written).path('when-ready.ts'))) as {
         whenReady: (...given: unknown[]) => Promise<unknown>;
       };
@@ -240,7 +243,7 @@ describe('docs/recipes.md', () => {
   });
 
   it.each(['FAILED', 'RECONNECT_REQUIRED'])(
-    'answers %s in a 200 like a failure, with its fields',
+    'readData() treats the status %s in a 200 response as a failure and keeps its fields',
     async (status) => {
       const { readData } = await load<{ readData(...given: unknown[]): Promise<object> }>('read-data.ts');
       await using simulator = await startSimulator();
@@ -267,7 +270,7 @@ describe('docs/recipes.md', () => {
     },
   );
 
-  it('syncs all customers: tries again, says which call failed, and leaves the rest to the next run', async () => {
+  it('sync() retries, logs which call failed and returns the customers that the next run has to sync', async () => {
     type Sync = (...given: unknown[]) => Promise<string[]>;
     const { sync } = await load<{ sync: Sync }>('sync.ts');
     await using simulator = await startSimulator();
@@ -296,7 +299,7 @@ describe('docs/recipes.md', () => {
     await module.close();
   });
 
-  it('switches the hosts of the API and of tokens by SERVICE_ENVIRONMENT', async () => {
+  it('SERVICE_ENVIRONMENT switches the hosts of the API and of the token endpoint', async () => {
     const { addresses } = await load<{ addresses: ServiceModuleOptions }>('addresses.ts');
     await using production = await startSimulator();
     await using sandbox = await startSimulator();
@@ -326,13 +329,13 @@ describe('docs/recipes.md', () => {
     }
   });
 
-  it('is off unless configured, and needs nothing but stubService in a test', async () => {
+  it('OptionalModule is off unless it is configured, and needs only stubService in a test', async () => {
     type Optional = { OptionalModule: Type; BankList: Type<{ all(): Promise<unknown> }> };
     const { path } = await written;
     const start = async (variables: object, name: string) => {
       const before = { ...process.env };
       Object.assign(process.env, variables);
-      // Another copy: the condition is asked when the file is loaded.
+      // The condition is evaluated when the file is loaded, so each case imports a copy of its own.
       const copy = path(`optional-${name}.module.ts`);
       await cp(path('optional.module.ts'), copy);
       const { OptionalModule, BankList } = (await import(copy)) as Optional;
@@ -352,7 +355,7 @@ describe('docs/recipes.md', () => {
     for (const { close } of [off, on, stubbed]) await close();
   });
 
-  it('serves an Express application, whose error middleware answers as the filter does', async () => {
+  it('an Express application without Nest answers errors as the exception filter does', async () => {
     await using simulator = await startSimulator();
     const before = { ...process.env };
     Object.assign(process.env, simulator.env({ environment: 'sandbox' }));
@@ -383,7 +386,7 @@ describe('docs/recipes.md', () => {
     await service.close();
   });
 
-  it('runs a job of a queue again only if its call may be sent again', async () => {
+  it('a queue runs a job again only if its call may be sent again', async () => {
     const { payments } = (await import((await written).path('payment.processor.ts'))) as {
       payments: (http: ServiceHttpService) => (job: { data: object }) => Promise<unknown>;
     };
@@ -397,7 +400,7 @@ describe('docs/recipes.md', () => {
       fault: { status: 422, json: { status: 'NO_SUCH_PAYEE', message: 'no payee' } },
     });
     simulator.answer('POST', '/payments/v1', { json: { id: 'p-1' } });
-    /** As BullMQ runs a job of four attempts. */
+    /** Runs a job as BullMQ does with four attempts. */
     const run = async (id: string, attempts = 4): Promise<unknown> => {
       try {
         return await payments(http)({ data: { orderId: `order-${id}`, payment: { amount: 1 } } });
@@ -420,7 +423,7 @@ describe('docs/recipes.md', () => {
   it.each([
     ['Express', () => new ExpressAdapter()],
     ['Fastify', () => new FastifyAdapter()],
-  ])('ends a call whose caller has gone, on %s', async (_, adapter) => {
+  ])('CallerGone aborts a call whose caller has disconnected, on %s', async (_, adapter) => {
     const { CallerGone } = (await import((await written).path('caller-gone.ts'))) as {
       CallerGone: () => ParameterDecorator;
     };
@@ -454,14 +457,14 @@ describe('docs/recipes.md', () => {
     caller.abort();
     await expect(asked).rejects.toThrow();
     expect(await ended).toMatchObject([{ route: '/banks/v1', error: 'aborted' }]);
-    // fetch has opened one in advance, which is not idle before its first request.
+    // fetch has opened a spare connection. Node does not count it as idle before its first request, so close it here.
     app.getHttpServer().closeAllConnections();
     await app.close();
     expect(logger.lines.filter((line) => /error|gone/i.test(JSON.stringify(line)))).toEqual([]);
     await simulator.stop();
   });
 
-  it('fetches with the certificate of the moment, for which open connections are not exchanged, and verifies', async () => {
+  it('ServiceFetch uses the current certificate for new connections, keeps open ones and always verifies the server', async () => {
     const { ServiceFetch } = (await import((await written).path('service-fetch.ts'))) as {
       ServiceFetch: new (auth: ServiceAuthService) => {
         fetch(url: string, init?: object): Promise<Response>;
@@ -505,7 +508,7 @@ describe('docs/recipes.md', () => {
     await simulator.stop();
   });
 
-  it('has Observables that pass to the next value and end their call', async () => {
+  it('switchMap and unsubscribe() end the running call of an Observable', async () => {
     const events = new EventEmitter();
     const onCall = (event: ServiceCallEvent) => void events.emit('call', event.error);
     await using simulator = await startSimulator();
@@ -536,7 +539,7 @@ describe('docs/recipes.md', () => {
     await module.close();
   });
 
-  it('lets payments through while slow reads have taken all connections of their module', async () => {
+  it('payments go through while slow reads occupy all connections of their own module', async () => {
     const { Accounts, AccountsModule } = (await import((await written).path('slow-reads.module.ts'))) as {
       Accounts: Type<Record<'transactions' | 'pay', (...given: unknown[]) => Promise<unknown>>>;
       AccountsModule: Type;
@@ -562,7 +565,7 @@ describe('docs/recipes.md', () => {
     }
   });
 
-  it('reports to Sentry and answers its callers, which each of the two filters alone does not', async () => {
+  it('ReportingModule reports unexpected errors to Sentry and still answers callers as ServiceExceptionFilter does', async () => {
     const folder = await written;
     const { ReportingModule } = (await import(folder.path('reporting.module.ts'))) as {
       ReportingModule: Type;
@@ -600,7 +603,7 @@ describe('docs/recipes.md', () => {
     await app.close();
   });
 
-  it('has two countries, each with its variables and hosts', async () => {
+  it('CountriesModule calls two countries, each with its own variables and hosts', async () => {
     const { Countries, CountriesModule } = (await import((await written).path('countries.module.ts'))) as {
       Countries: Type<{ banks(country: 'uae' | 'ksa'): Promise<unknown> }>;
       CountriesModule: Type;
@@ -631,7 +634,7 @@ describe('docs/recipes.md', () => {
     }
   });
 
-  it('says how many lines of code each whole backend has', async () => {
+  it('the guide states the right number of lines of code for each whole backend', async () => {
     const { text, fences } = await readDocument('docs/recipes.md');
     const rows = [...text.matchAll(/^\| \[[^|]+\| (`[^|]+`) +\| (\d+) +\|$/gm)];
     expect(rows.length).toBeGreaterThan(1);
@@ -656,7 +659,7 @@ describe('docs/recipes.md', () => {
     });
     afterAll(() => simulator.stop());
 
-    /** An application with this controller, which listens. */
+    /** Starts an application with this controller and listens on a free port. */
     async function serve(
       controller: Type,
       backend: Type,
@@ -679,7 +682,7 @@ describe('docs/recipes.md', () => {
       return { call, close: () => app.close() };
     }
 
-    it('feeds balances and all pages of transactions', async () => {
+    it('BankFeed returns balances and all pages of transactions', async () => {
       interface Feed {
         connect(user: string): Promise<object>;
         balances(user: string): Promise<object[]>;
@@ -717,7 +720,7 @@ describe('docs/recipes.md', () => {
       await close();
     });
 
-    it('tops up once for each order, and has front ends ask for a new consent', async () => {
+    it('TopUps creates one payment intent per order, and front ends learn that a new consent is needed', async () => {
       interface TopUpsOf {
         begin(...given: unknown[]): Promise<object>;
         state(intent: string): Promise<object>;
@@ -765,7 +768,7 @@ describe('docs/recipes.md', () => {
       await close();
     });
 
-    it('syncs the customers that webhooks name, tries again, and is ready while the service answers', async () => {
+    it('SyncWorker syncs the customers named by webhooks, keeps failed ones for the next run and reports readiness', async () => {
       interface Worker {
         due: Set<string>;
         saved: Map<string, unknown>;
@@ -791,7 +794,7 @@ describe('docs/recipes.md', () => {
       const forged = { 'service-signature': 'sha512=0' };
       expect((await simulator.sendWebhook(`${url}/webhook`, event, forged)).status).toBe(401);
       expect(worker.due.size).toBe(0);
-      // A delivery may be repeated.
+      // The service may deliver a webhook twice.
       for (let delivery = 1; delivery <= 2; delivery += 1)
         expect((await simulator.sendWebhook(`${url}/webhook`, event)).status).toBe(200);
       expect([...worker.due]).toEqual([customer_id]);
@@ -814,7 +817,7 @@ describe('docs/recipes.md', () => {
     });
   });
 
-  it('reads large integers, sends lists, and is called by a generated client, as its rows say', async () => {
+  it('large integers, list parameters and generated clients work as the table of the guide says', async () => {
     await using simulator = await ServiceSimulator.start();
     const { module, http } = await startModule(simulator.moduleOptions());
     simulator.answer('GET', '/accounts/v1', { body: '{"balance":9007199254740993}' });
@@ -823,7 +826,7 @@ describe('docs/recipes.md', () => {
     const params = { id: ['a', 'b'] };
     await http.get('/accounts/v1', { params });
     await http.axiosRef.get('/accounts/v1', { params, paramsSerializer: { indexes: null } });
-    // As the template typescript-axios makes it.
+    // A client generated with the template typescript-axios makes its request like this.
     const basePath = '';
     await http.axiosRef.request({ url: `${basePath}/accounts/v1`, method: 'GET' });
     expect(simulator.apiRequests.slice(1).map(({ path }) => decodeURIComponent(path))).toEqual([
@@ -834,7 +837,7 @@ describe('docs/recipes.md', () => {
     await module.close();
   });
 
-  it('has the answers of the filter in a Swagger document, beside the DTOs with their types and limits', async () => {
+  it("a Swagger document contains the exception filter's answers and the DTOs with their types and limits", async () => {
     const { ApiServiceErrors } = (await import((await written).path('api-service-errors.ts'))) as {
       ApiServiceErrors: () => ClassDecorator;
     };

@@ -26,7 +26,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const CUSTOMERS = '/customers/v1';
 
 let simulator: ServiceSimulator;
-/** With OAuth, and with its certificate alone. */
+/** A module with OAuth, and one with mTLS only. */
 let api: StartedModule;
 let mtls: StartedModule;
 const closing: (() => Promise<void>)[] = [];
@@ -56,11 +56,11 @@ async function start(http: ServiceHttpOptions): Promise<StartedModule> {
   return started;
 }
 
-/** What hosts write; the compiler reads it too (npm run typecheck). */
-describe('the resources', () => {
+/** Calls as hosts write them. `npm run typecheck` checks their types too. */
+describe('resource methods', () => {
   const headers = { 'idempotency-key': 'k-1', 'x-correlation-id': 'c-1' };
 
-  it('customers.create takes headers, and a type for what it brings', async () => {
+  it('customers.create accepts headers and a type for its result', async () => {
     interface Mine {
       app_user_id: string;
     }
@@ -84,7 +84,7 @@ describe('the resources', () => {
     await api.customers.create({ app_user_id: 'u-4' }, { headers: { a: 1 } });
   });
 
-  it('banks.list takes a query and headers', async () => {
+  it('banks.list accepts a query, headers, a signal and a timeout', async () => {
     const banks: string[] = await api.banks.list<string[]>({
       params: { country: 'ae', page: 2 },
       headers,
@@ -95,7 +95,7 @@ describe('the resources', () => {
     expect(simulator.apiRequests.at(-1)).toMatchObject({ path: '/banks/v1?country=ae&page=2', headers });
   });
 
-  it('refuse an option that cannot be before anything is sent; options of a host are for its interceptors', async () => {
+  it("calls reject an invalid option before anything is sent, and pass a host's own options to its interceptors", async () => {
     for (const call of [
       api.banks.list({ retries: 11 }),
       api.customers.create({ app_user_id: 'u-1' }, { retries: 11 }),
@@ -118,7 +118,7 @@ describe('the resources', () => {
     expect(seen).toEqual(['t-1', undefined]);
   });
 
-  it('a customer is what its Swagger schema allows, and nothing beyond', () => {
+  it('customers.create accepts exactly the input that its Swagger schema allows', () => {
     const { taken, refused } = inputsBySchema(CreateCustomerDto._OPENAPI_METADATA_FACTORY());
     for (const input of taken) expect(validateInput(CreateCustomerDto, input)).toEqual(input);
     for (const input of refused) expect(() => validateInput(CreateCustomerDto, input)).toThrow('app_user_id');
@@ -128,7 +128,7 @@ describe('the resources', () => {
     }
   });
 
-  it('another field of a customer goes by http.post, as the message says', async () => {
+  it('customers.create rejects an unknown field with a message that names http.post, which sends it', async () => {
     const customer = { app_user_id: randomUUID(), locale: 'ar' };
     const { message } = (await rejection(api.customers.create(customer))) as Error;
     expect(message).toMatch(
@@ -140,7 +140,7 @@ describe('the resources', () => {
   });
 });
 
-describe('a session of the LinkSDK', () => {
+describe('LinkSDK session', () => {
   const session = { customer_id: 'c-1', permissions: ['identity'] };
   const sdk = () => api.module.get(LinkSdkService);
 
@@ -162,7 +162,7 @@ describe('a session of the LinkSDK', () => {
     ['oauth without an app token', { ...withOAuth, appToken: undefined }, { access_token }],
     ['oauth, includeAppToken false', { ...withOAuth, linkSdk }, { access_token }],
     ['mtls, includeAppToken false', { ...production, linkSdk }, { app_token }],
-  ])('has the credentials of the mode: %s', async (_, given, credentials) => {
+  ])('the LinkSDK parameters contain the credentials of the mode: %s', async (_, given, credentials) => {
     const { options } = await resolveOptions(given);
     const token = { accessToken: 'jwt', tokenType: 'bearer' as const, scope: 'x', expiresAt: new Date() };
     const made = new LinkSdkService(options!, { getCustomerToken: async () => token });
@@ -174,19 +174,22 @@ describe('a session of the LinkSDK', () => {
   it.each([
     ['production', {}],
     ['sandbox', { sandbox: true }],
-  ] as const)('says that it is of %s, to the host and in the parameters', async (environment, field) => {
-    const mode = { environment, authentication: 'oauth' } as const;
-    const { module } = await startModule(simulator.moduleOptions(mode));
-    closing.push(() => module.close());
-    const made = module.get(LinkSdkService);
-    expect(made.environment).toBe(environment);
-    const credentials = { app_token: expect.any(String), access_token: expect.any(String) };
-    const ofCustomer = { ...credentials, customer_id: 'c-1', ...field };
-    expect(await made.sessionParameters({ customer_id: 'c-1' })).toEqual(ofCustomer);
-    expect(await made.connectParameters(session)).toEqual({ ...ofCustomer, ...session });
-  });
+  ] as const)(
+    'LinkSdkService.environment is %s, and the LinkSDK parameters say so',
+    async (environment, field) => {
+      const mode = { environment, authentication: 'oauth' } as const;
+      const { module } = await startModule(simulator.moduleOptions(mode));
+      closing.push(() => module.close());
+      const made = module.get(LinkSdkService);
+      expect(made.environment).toBe(environment);
+      const credentials = { app_token: expect.any(String), access_token: expect.any(String) };
+      const ofCustomer = { ...credentials, customer_id: 'c-1', ...field };
+      expect(await made.sessionParameters({ customer_id: 'c-1' })).toEqual(ofCustomer);
+      expect(await made.connectParameters(session)).toEqual({ ...ofCustomer, ...session });
+    },
+  );
 
-  it('is what the Swagger schema allows, and nothing beyond', () => {
+  it('the input of a LinkSDK session is accepted exactly if its Swagger schema allows it', () => {
     const { taken, refused } = inputsBySchema({
       ...LinkSessionDto._OPENAPI_METADATA_FACTORY(),
       ...ConnectDto._OPENAPI_METADATA_FACTORY(),
@@ -211,21 +214,24 @@ describe('a session of the LinkSDK', () => {
       { payment_intent_id: 'p-1' },
       'payment_intent_id is not a known field; add it to what the method returns',
     ],
-  ])('is refused with %j, and says what is wrong', async (wrong, message) => {
-    const error = await rejection(sdk().connectParameters({ ...session, ...wrong }));
-    expect((error as Error).message).toContain(`Nothing was sent: ${message}`);
-    const { permissions: _, bank_identifier: __, ...ofSession } = wrong as Partial<ConnectDto>;
-    if (Object.keys(ofSession).length === 0) return;
-    const again = await rejection(sdk().sessionParameters({ customer_id: 'c-1', ...ofSession }));
-    expect(again).toMatchObject({ message: (error as Error).message });
-  });
+  ])(
+    'a LinkSDK session with %j is rejected with a message that says what is wrong',
+    async (wrong, message) => {
+      const error = await rejection(sdk().connectParameters({ ...session, ...wrong }));
+      expect((error as Error).message).toContain(`Nothing was sent: ${message}`);
+      const { permissions: _, bank_identifier: __, ...ofSession } = wrong as Partial<ConnectDto>;
+      if (Object.keys(ofSession).length === 0) return;
+      const again = await rejection(sdk().sessionParameters({ customer_id: 'c-1', ...ofSession }));
+      expect(again).toMatchObject({ message: (error as Error).message });
+    },
+  );
 
-  it("names the rule of a customer id, for a host's own ValidationPipe", () => {
+  it("a host's own ValidationPipe gets the name of the violated rule isCustomerId", () => {
     const [{ constraints }] = validateSync(Object.assign(new ConnectDto(), session, { customer_id: 'a b' }));
     expect(constraints).toEqual({ isCustomerId: expect.stringMatching(/^customer_id must be 1 to 128/) });
   });
 
-  it('takes a signal and a time-out in milliseconds', async () => {
+  it('connectParameters accepts an AbortSignal and a timeout in milliseconds, and rejects invalid ones', async () => {
     const reason = new Error('mine');
     const aborted = sdk().connectParameters(session, { signal: AbortSignal.abort(reason) });
     expect(await rejection(aborted)).toBe(reason);
@@ -237,15 +243,18 @@ describe('a session of the LinkSDK', () => {
     }
   });
 
-  it.each([undefined, null])('takes %j for no bank', async (bank) => {
-    const withoutBank = { ...session, customer_id: 'c-2', bank_identifier: bank as undefined };
-    const names = Object.keys(await sdk().connectParameters(withoutBank)).sort();
-    expect(names).toEqual(['access_token', 'app_token', 'customer_id', 'permissions']);
-  });
+  it.each([undefined, null])(
+    'connectParameters accepts %j as bank_identifier and leaves the field out',
+    async (bank) => {
+      const withoutBank = { ...session, customer_id: 'c-2', bank_identifier: bank as undefined };
+      const names = Object.keys(await sdk().connectParameters(withoutBank)).sort();
+      expect(names).toEqual(['access_token', 'app_token', 'customer_id', 'permissions']);
+    },
+  );
 });
 
 /** Over real TLS; the server counts the requests. */
-describe('a call that may be sent again', () => {
+describe('idempotency key', () => {
   const fail = (fault: SimulatorFault, times = 1) => simulator.fail({ path: CUSTOMERS, times, fault });
   const create = ({ customers }: StartedModule, idempotencyKey: true | string = true) =>
     customers.create({ app_user_id: randomUUID() }, { idempotencyKey });
@@ -256,34 +265,37 @@ describe('a call that may be sent again', () => {
     ['a body that does not end', { trickleMs: 20 }],
     ['a reset after the request', 'reset'],
     ['503', { status: 503 }],
-  ])('a POST is tried again after %s, with one key for all attempts', async (_, fault) => {
-    const isEndless = fault === 'hang' || (typeof fault === 'object' && 'trickleMs' in fault);
-    const started = await start({ timeout: 20_000, ...(isEndless && { attemptTimeout: 400 }) });
-    fail(fault, 2);
-    expect(await create(started)).toMatchObject({ app_user_id: expect.any(String) });
-    const [key] = keys();
-    expect(key).toMatch(UUID);
-    expect(keys()).toEqual([key, key, key]);
-    await create(started);
-    expect(keys()[3]).toMatch(UUID);
-    expect(keys()[3]).not.toBe(key);
-  });
+  ])(
+    'a POST with an idempotency key is retried after %s with the same key, and the next call has another',
+    async (_, fault) => {
+      const isEndless = fault === 'hang' || (typeof fault === 'object' && 'trickleMs' in fault);
+      const started = await start({ timeout: 20_000, ...(isEndless && { attemptTimeout: 400 }) });
+      fail(fault, 2);
+      expect(await create(started)).toMatchObject({ app_user_id: expect.any(String) });
+      const [key] = keys();
+      expect(key).toMatch(UUID);
+      expect(keys()).toEqual([key, key, key]);
+      await create(started);
+      expect(keys()[3]).toMatch(UUID);
+      expect(keys()[3]).not.toBe(key);
+    },
+  );
 
-  it('has a key with PATCH too, and only where it asks for one', async () => {
+  it('idempotencyKey: true adds a key to a PATCH, and calls without the option have none', async () => {
     await rejection(mtls.http.patch(CUSTOMERS, {}, { idempotencyKey: true }));
     await mtls.customers.create({ app_user_id: randomUUID() });
     await mtls.http.get('/banks/v1');
     expect(keys()).toEqual([expect.stringMatching(UUID), undefined, undefined]);
   });
 
-  it("has the caller's own key if it names one, in http.idempotencyHeader", async () => {
+  it("all attempts send the caller's own idempotency key in http.idempotencyHeader", async () => {
     const started = await start({ idempotencyHeader: 'X-Key' });
     fail({ status: 503 });
     await create(started, 'of-the-caller');
     expect(keys('x-key')).toEqual(['of-the-caller', 'of-the-caller']);
   });
 
-  it('is none for a header of that name alone', async () => {
+  it('an Idempotency-Key header without the option idempotencyKey does not make a POST repeatable', async () => {
     fail({ status: 503 });
     const headers = { 'Idempotency-Key': 'mine' };
     const customer = { app_user_id: randomUUID() };
@@ -293,14 +305,14 @@ describe('a call that may be sent again', () => {
     expect(keys()).toEqual(['mine', 'mine']);
   });
 
-  it('is one that only reads (readOnly), without a key, and never in doubt', async () => {
+  it('a readOnly POST is retried without an idempotency key and its outcome is never in doubt', async () => {
     simulator.fail({ path: '/search/v1', times: 9, fault: 'reset' });
     const error = await rejection(mtls.http.post('/search/v1', {}, { readOnly: true }));
     expect(error).toMatchObject({ outcomeUnknown: false });
     expect(keys()).toEqual([undefined, undefined, undefined]);
   });
 
-  it('is after 429 DUPLICATED_REQUEST one with a key alone; nothing was done', async () => {
+  it('a POST is retried after 429 DUPLICATED_REQUEST only with an idempotency key, after other 429s also without', async () => {
     const busy = (status: string): SimulatorFault => ({
       status: 429,
       json: { status, message: 'wait' },
@@ -317,7 +329,7 @@ describe('a call that may be sent again', () => {
     expect(keys()).toHaveLength(5);
   });
 
-  it('keeps its key in a replay with another token', async () => {
+  it('the replay with another token keeps the idempotency key', async () => {
     await create(api);
     simulator.revokeTokens();
     await create(api);
@@ -329,13 +341,13 @@ describe('a call that may be sent again', () => {
   it.each<[string, SimulatorFault, object]>([
     ['reset', 'reset', { kind: 'reset', outcomeUnknown: true }],
     ['503', { status: 503 }, { status: 503 }],
-    ['a page', 'html', { code: 'invalid_response' }],
+    ['an HTML page', 'html', { code: 'invalid_response' }],
     [
       'a redirect',
       { status: 302, headers: { location: '/elsewhere' } },
       { kind: 'redirect', outcomeUnknown: true },
     ],
-  ])('has its key in the error where it may have been done: %s', async (_, fault, expected) => {
+  ])('an error whose outcome is in doubt carries the idempotency key: %s', async (_, fault, expected) => {
     fail(fault, 9);
     const error = await rejection(create(mtls));
     expect(error).toMatchObject({ ...expected, idempotencyKey: keys()[0] });
@@ -349,7 +361,7 @@ describe('a call that may be sent again', () => {
   });
 
   it.each(['express', 'fastify'] as const)(
-    'shows its key to no caller of a host, and to no log: %s',
+    'a host on %s shows an idempotency key neither to its callers nor in its log',
     async (platform) => {
       const logger = new CollectingLogger();
       const host = await startHost(ServiceModule.forRoot(optionsWith({})), platform, logger);
@@ -367,7 +379,7 @@ describe('a call that may be sent again', () => {
     },
   );
 
-  it('can be in the errors of doubles', () => {
+  it('serviceErrors for tests carry an idempotency key exactly as real errors do', () => {
     const call = { method: 'POST', path: CUSTOMERS, idempotencyKey: 'k-1' };
     const key = { idempotencyKey: 'k-1' };
     expect(serviceErrors.connection('timeout', call)).toMatchObject({ ...key, outcomeUnknown: true });
@@ -379,7 +391,7 @@ describe('a call that may be sent again', () => {
   });
 
   it.each(['authorization', 'content-length', 'two words'])(
-    'has its key in no header %s',
+    'startup rejects %s as http.idempotencyHeader',
     async (idempotencyHeader) => {
       const option = 'http.idempotencyHeader';
       const variable = 'SERVICE_HTTP_IDEMPOTENCY_HEADER';

@@ -21,7 +21,7 @@ import { rejection, startModule, type StartedModule } from '../helpers/start-mod
 import { steadyLoad, type SteadyLoad } from '../helpers/steady-load.js';
 import { until } from '../helpers/until.js';
 
-// The soak run takes long, and a busy machine longer.
+// The soak run takes long, and longer on a busy machine.
 jest.setTimeout(soakOr(600_000, 60_000));
 
 let simulator: ServiceSimulator;
@@ -50,7 +50,7 @@ async function start(
   return started;
 }
 
-/** With certificates by TLS; without a mode in production. */
+/** Starts a module with these tls options, in production unless a mode is given. */
 const startWith = (
   tls: ServiceModuleOptions['tls'],
   mode?: Parameters<ServiceSimulator['moduleOptions']>[0],
@@ -79,14 +79,14 @@ const subjects = () => simulator.requests.map(({ certificateSubject }) => certif
 const answers = () =>
   simulator.apiRequests.map(({ status, certificateSubject }) => [status, certificateSubject]);
 
-/** Connections open now would be answered, not refused. */
+/** Revokes a certificate and drops open connections, because the simulator refuses it only in a new handshake. */
 async function revoke(certificate: IssuedCertificate): Promise<void> {
   simulator.revokeCertificate(certificate);
   simulator.dropConnections();
   await until(() => simulator.openConnections === 0);
 }
 
-it('Files by relative paths are those of the start, also after the application has changed its working directory', async () => {
+it('relative file paths keep pointing into the working directory of the start after process.chdir()', async () => {
   simulator = await startSimulator();
   const before = process.cwd();
   await inPlace(folder, await issue('relative-0'));
@@ -118,17 +118,17 @@ it('Files by relative paths are those of the start, also after the application h
   }
 });
 
-describe('Certificate and key are replaced while calls run', () => {
+describe('replacement of certificate and key during calls', () => {
   const REPLACEMENTS = soakOr(10, 1);
   const LASTS_MS = soakOr(30_000, 0);
 
-  it('as files, written in place, renamed over or swapped by a symlink: no call fails, each comes into use, followed in the context of the start', async () => {
-    // Answers take some time, so that there are calls in flight at each change.
+  it('certificate files that are overwritten, renamed or swapped by symlink come into use, and no call fails', async () => {
+    // Responses take some time, so that calls are in flight at each change.
     simulator = await startSimulator({ delayMs: 20 });
     const context = new AsyncLocalStorage<string>();
     const followed: [string, unknown][] = [];
     const note = (line: string) => void followed.push([line, context.getStore()]);
-    // Nest has one logger for all modules.
+    // Nest has one logger for all modules, so one logger records the async context of the lines of all three.
     const logger = { log: note, warn: note, error: note };
     const rotate = async (way: string, replace: typeof inPlace): Promise<void> => {
       const where = await mkdtemp(join(folder, `${way}-`));
@@ -165,7 +165,7 @@ describe('Certificate and key are replaced while calls run', () => {
     expect(simulator.refusals).toEqual([]);
   });
 
-  it('by reloadCertificate(), from a function: no call fails, and other clients use the new one too', async () => {
+  it('reloadCertificate() replaces the certificate for calls and for users of httpsAgent, and no call fails', async () => {
     simulator = await startSimulator();
     let current = await issue('vault-0');
     let asked = 0;
@@ -196,12 +196,12 @@ describe('Certificate and key are replaced while calls run', () => {
   });
 });
 
-describe('Tokens, where OAuth and mTLS are combined', () => {
+describe('tokens with OAuth and mTLS combined', () => {
   const environments = ['production', 'sandbox'] as const;
   const BOUND = { authentication: 'oauth', clientCertificate: true, oauthMtls: true } as const;
 
   it.each(partOf(environments, 2))(
-    '%s: those bound to the old certificate are dropped with it; calls go on',
+    'in %s, tokens bound to the old certificate are dropped with it, and calls succeed with new ones',
     async (environment) => {
       simulator = await startSimulator({ certificateBoundTokens: true });
       let current = await issue('bound-0');
@@ -224,7 +224,7 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
   );
 
   onlyInSoak(it).each(environments)(
-    '%s: no call fails while the certificate changes under load',
+    'in %s, no call fails while the certificate of bound tokens changes under load',
     async (environment) => {
       simulator = await startSimulator({ certificateBoundTokens: true });
       let current = await issue('load-0');
@@ -244,7 +244,7 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
   );
 
   it.each(partOf(environments, 2))(
-    '%s: those not bound to it (no oauth.mtls) are kept, with the API called by certificate',
+    'in %s without oauth.mtls, a new certificate keeps the tokens, which are not bound to it',
     async (environment) => {
       simulator = await startSimulator({ certificateBoundTokens: true });
       let current = await issue('free-0');
@@ -262,7 +262,7 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
     },
   );
 
-  it('a secret that was refused with the old certificate is not held back from the new one', async () => {
+  it('a client secret that was refused with the old certificate is tried again with the new one', async () => {
     simulator = await startSimulator();
     let current = await issue('unknown');
     const { banks, auth } = await startWith(async () => pemsOf(current), BOUND);
@@ -276,7 +276,7 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
     expect(simulator.tokenRequests).toHaveLength(2);
   });
 
-  it('a call whose certificate is refused goes out again with a token of the new one', async () => {
+  it('a call whose certificate is refused is replayed with the new certificate and a token bound to it', async () => {
     simulator = await ServiceSimulator.start({ certificateBoundTokens: true });
     const [first, second] = await Promise.all([issue('first'), issue('second')]);
     let current = first;
@@ -292,11 +292,11 @@ describe('Tokens, where OAuth and mTLS are combined', () => {
   });
 });
 
-describe('The server refuses our certificate while the application runs', () => {
+describe('refusal of the client certificate by the server', () => {
   let first: IssuedCertificate;
   let second: IssuedCertificate;
 
-  /** Followed from files, which have the first certificate. */
+  /** Starts a module that watches files with the first certificate. */
   async function startWithFirst(logger?: CollectingLogger): Promise<StartedModule> {
     simulator = await ServiceSimulator.start();
     [first, second] = await Promise.all([issue('first'), issue('second')]);
@@ -304,7 +304,7 @@ describe('The server refuses our certificate while the application runs', () => 
     return startWith(filesIn(folder), {}, logger);
   }
 
-  it('and the files were already replaced: they are read again, and the call succeeds', async () => {
+  it('after a refused certificate, the replaced files are read again and the call succeeds', async () => {
     const logger = new CollectingLogger();
     const { banks, customers, auth } = await startWithFirst(logger);
     await banks.list();
@@ -322,7 +322,7 @@ describe('The server refuses our certificate while the application runs', () => 
     expect(logger.lines).toContain(refused);
   });
 
-  it('before the new files are written: calls wait for them without sending, and none fails', async () => {
+  it('after a refused certificate, calls wait for the new files without sending, and none fails', async () => {
     const { banks, customers, auth } = await startWithFirst();
     await banks.list();
     await revoke(first);
@@ -342,7 +342,7 @@ describe('The server refuses our certificate while the application runs', () => 
     expect(simulator.refusals.length).toBeLessThanOrEqual(21);
   });
 
-  it('and no new files come: calls wait for 2 s or to the end of their time, later ones fail at once', async () => {
+  it('after a refused certificate without new files, calls fail after 2 s or their timeout, and later calls at once', async () => {
     const { banks } = await startWithFirst();
     await banks.list();
     await revoke(first);
@@ -361,7 +361,7 @@ describe('The server refuses our certificate while the application runs', () => 
     expect(later - whole).toBeLessThan(900);
   });
 
-  it('though it never worked: calls fail at once', async () => {
+  it('calls fail at once if a refused certificate has never worked', async () => {
     const { banks } = await startWithFirst();
     await revoke(first);
     const begun = performance.now();
@@ -369,7 +369,7 @@ describe('The server refuses our certificate while the application runs', () => 
     expect(performance.now() - begun).toBeLessThan(1_000);
   });
 
-  it("by a proxy's page of 403: the same for a GET", async () => {
+  it("a GET that a proxy's 403 page refuses is replayed with the certificate from the replaced files", async () => {
     const { banks } = await startWithFirst();
     const fault = { status: 403, body: '<h1>403 Forbidden</h1>', headers: { 'content-type': 'text/html' } };
     simulator.fail({ when: (request) => request.certificateSubject === 'CN=first', times: Infinity, fault });
@@ -382,7 +382,7 @@ describe('The server refuses our certificate while the application runs', () => 
   });
 
   it.each(['GET', 'POST'])(
-    "by a proxy's HTML 400 on an open connection: a GET is sent again, no POST is sent twice: %s",
+    "after a proxy's HTML 400 on an open connection, a GET is replayed and a POST fails without a replay: %s",
     async (method) => {
       const { http, banks, customers } = await startWithFirst();
       await banks.list();
@@ -402,7 +402,7 @@ describe('The server refuses our certificate while the application runs', () => 
     },
   );
 
-  it('and there is nothing new: a typed error for each call, one reading for all; the next certificate works', async () => {
+  it('calls with a refused certificate share one read of the tls function and each reject with certificate_refused', async () => {
     simulator = await ServiceSimulator.start();
     let current = simulator.application;
     let asked = 0;
@@ -429,7 +429,7 @@ describe('The server refuses our certificate while the application runs', () => 
   });
 });
 
-describe('The client secret is replaced while calls run', () => {
+describe('replacement of the client secret during calls', () => {
   const [ROTATIONS, ROUNDS, PAUSE_MS] = soakOr([6, 15, 200], [2, 2, 0]);
 
   const startOAuth = (clientSecret?: NonNullable<ServiceModuleOptions['oauth']>['clientSecret']) => {
@@ -438,7 +438,7 @@ describe('The client secret is replaced while calls run', () => {
   };
 
   it.each(['a function', 'a file'] as const)(
-    'as %s that ends it with a line break: no call fails',
+    'no call fails while the client secret from %s is replaced, even if it ends with a line break',
     async (source) => {
       // Short enough for several renewals in a long run, each of which needs the secret that is valid then.
       simulator = await startSimulator({ tokenLifetime: 10 });
@@ -464,7 +464,7 @@ describe('The client secret is replaced while calls run', () => {
     },
   );
 
-  it('as a file that gets the new secret after the endpoint: calls wait for it, and none fails', async () => {
+  it('calls wait for the new client secret if its file is written after the endpoint has switched, and none fails', async () => {
     simulator = await startSimulator({ tokenLifetime: 1 });
     const file = join(folder, 'client-secret');
     await writeFile(file, simulator.clientSecret);
@@ -483,7 +483,7 @@ describe('The client secret is replaced while calls run', () => {
     await Promise.all(calls);
   });
 
-  it('as plain text: the old token serves to its end, then the error says what to check, and the endpoint is not called again and again', async () => {
+  it('a replaced plain-text client secret leaves the old token usable, then each error says what to check and requests stop', async () => {
     simulator = await startSimulator();
     const { banks } = await startOAuth();
     await banks.list();
@@ -498,13 +498,13 @@ describe('The client secret is replaced while calls run', () => {
       expect(error).toMatchObject({ code: 'token_refused', error: 'invalid_client', status: 401 });
       expect(error.hint).toMatch(/the previous one is invalid/);
     }
-    // Those whose 401 came after the limit on forced refreshes was reached.
+    // These calls got their 401 after the limit on forced renewals was reached.
     for (const error of errors)
       if (!tokenErrors.includes(error as never)) expect(error).toMatchObject({ status: 401 });
     expect(simulator.tokenRequests.length).toBeLessThanOrEqual(2);
   });
 
-  it('is not what a page or a gateway is about: no call fails for it, and the secret is not held back', async () => {
+  it('a 401, 403 or 425 of a gateway does not count as a refused client secret, and the token request is retried', async () => {
     simulator = await startSimulator();
     const { banks } = await startOAuth();
     const page = { status: 403, headers: { 'content-type': 'text/html' }, body: '<h1>403 Forbidden</h1>' };
@@ -517,7 +517,7 @@ describe('The client secret is replaced while calls run', () => {
     }
   });
 
-  it('as a file that is lost: the error says which one', async () => {
+  it('the error names the file if the file of the client secret is missing', async () => {
     simulator = await startSimulator();
     const file = join(folder, 'client-secret');
     await writeFile(file, simulator.clientSecret);

@@ -33,14 +33,14 @@ describe('the sample', () => {
     await project.remove();
   });
 
-  /** Takes a port and variables. */
+  /** Starts the sample with these variables, which may name its port. */
   function start(command: string[], env?: Record<string, string>): SampleProcess {
     const sample = startProcess(command, { cwd: project.path, env });
     started.push(sample);
     return sample;
   }
 
-  describe('in a clean clone, with nothing in .env but a port', () => {
+  describe('in a clean clone whose .env contains only a port', () => {
     let sample: SampleProcess;
     let port: number;
     let url: string;
@@ -53,7 +53,7 @@ describe('the sample', () => {
       await sample.printed(LAST_LINE);
     }, 120_000);
 
-    it('prints what it does, the service that it uses, the result of one call of each kind, and no secret', () => {
+    it('the sample prints which service it uses and the result of one call of each kind, without a secret', () => {
       const report = sample.output();
       expect(report).toMatch(
         /\nStarting the sample application, with a simulator of the service …\n\nThe sample application listens at /,
@@ -72,7 +72,7 @@ describe('the sample', () => {
       expect(report).not.toMatch(/eyJ[\w-]+\.|BEGIN [A-Z ]+|app-[\w-]{24}/);
     });
 
-    it('says in one line that a port is taken, before it loads the application', async () => {
+    it('the sample prints a single line and exits if its port is in use', async () => {
       const other = start(SOURCE);
       expect((await other.exited).code).toBe(1);
       expect(other.output()).toMatch(
@@ -82,7 +82,7 @@ describe('the sample', () => {
       );
     });
 
-    it('gives curl lines that work, also when they are run again, and that name no customer', async () => {
+    it('the printed curl lines work more than once and contain no customer id', async () => {
       const lines = [...sample.output().matchAll(/^ {2}(curl .+)$/gm)].map(([, line = '']) => line);
       const statuses: string[] = [];
       for (const line of [...lines, ...lines]) {
@@ -94,7 +94,7 @@ describe('the sample', () => {
       expect(lines.join()).not.toContain('customer_id');
     });
 
-    it('gives a LinkSDK session to the customer of the visitor, whomever the request names', async () => {
+    it("a LinkSDK session belongs to the visitor's own customer, whatever customer_id the request names", async () => {
       const created = await post(`${url}/customers`, { app_user_id: 'u-2', is_admin: true });
       const customer = {
         customer_id: expect.any(String),
@@ -102,7 +102,7 @@ describe('the sample', () => {
         created_at: expect.any(String),
       };
       expect(created).toMatchObject({ status: 201, body: customer });
-      // The service takes each id once: it is the customer of before.
+      // The service accepts each user id only once, so the sample returns the existing customer.
       const again = await post(`${url}/customers`, { app_user_id: 'u-2' });
       expect(again).toMatchObject({ status: 201, body: created.body as object });
       const { cookie } = again;
@@ -117,19 +117,19 @@ describe('the sample', () => {
     });
 
     it.each([
-      ['without an Origin', { origin: undefined }],
+      ['without an Origin header', { origin: undefined }],
       ['from another website', { origin: 'https://other.example' }],
       ['from another port of this machine', { origin: 'http://127.0.0.1:1' }],
-      ['from nowhere', { origin: 'null' }],
-      ['that a proxy passed on', { 'x-forwarded-for': '192.0.2.1' }],
-      ['that another proxy passed on', { via: '1.1 proxy' }],
-    ])('refuses a request %s, also with the cookie of a session', async (_name, headers) => {
+      ['with the Origin null', { origin: 'null' }],
+      ['with an X-Forwarded-For header', { 'x-forwarded-for': '192.0.2.1' }],
+      ['with a Via header', { via: '1.1 proxy' }],
+    ])('a request %s gets 403, even with the cookie of a session', async (_name, headers) => {
       const { cookie } = await post(`${url}/customers`, { app_user_id: randomUUID() });
       const answer = await post(`${url}/link-session`, { permissions: ['identity'] }, { cookie, ...headers });
       expect(answer).toMatchObject({ status: 403, body: { statusCode: 403 } });
     });
 
-    it('serves its page and the files of it, and lets no other page frame them', async () => {
+    it('the sample serves its page and all files of the page, and forbids other pages to frame them', async () => {
       const page = await (await fetch(url)).text();
       const files = [...page.matchAll(/(?:src|href)="(\/[^"]*\.\w+)"/g)].map(([, file = '']) => file);
       expect(files).toEqual(['/icon.svg', '/page.css', '/link-sdk.js', '/page.js']);
@@ -140,7 +140,7 @@ describe('the sample', () => {
       }
     });
 
-    it('refuses a body that is not as described', async () => {
+    it('a request body that violates its DTO gets 400', async () => {
       expect(await post(`${url}/customers`, {})).toMatchObject({ status: 400, body: { statusCode: 400 } });
       const { cookie } = await post(`${url}/customers`, { app_user_id: randomUUID() });
       expect(await post(`${url}/link-session`, { permissions: [] }, { cookie })).toMatchObject({
@@ -149,7 +149,7 @@ describe('the sample', () => {
       });
     });
 
-    it('reports its health', async () => {
+    it('the route /health reports the status of the token, the ping and the certificate', async () => {
       const answer = await fetch(`${url}/health`);
       expect(answer.status).toBe(200);
       expect(await answer.json()).toEqual({
@@ -167,7 +167,7 @@ describe('the sample', () => {
       });
     });
 
-    it('describes its routes and their bodies at /docs-json', async () => {
+    it('the OpenAPI document at /docs-json describes the routes and their bodies', async () => {
       const document = (await (await fetch(`${url}/docs-json`)).json()) as OpenAPIObject;
       expect(Object.keys(document.paths)).toEqual(['/banks', '/customers', '/link-session', '/health']);
       const { CreateCustomerDto, LinkSessionDto } = document.components?.schemas ?? {};
@@ -185,7 +185,7 @@ describe('the sample', () => {
       expect(document.paths['/banks']?.get?.responses).toHaveProperty('503');
     });
 
-    browserIt('shows them in a browser at /docs', async () => {
+    browserIt('the page /docs shows the four routes in a browser', async () => {
       const opened = await chromium.launch({ executablePath: requirePeer(browser), args: ['--no-sandbox'] });
       const page = await opened.newPage();
       await page.goto(`${url}/docs`);
@@ -196,7 +196,7 @@ describe('the sample', () => {
       await opened.close();
     });
 
-    it('ends all its processes on SIGTERM to npm, also while a browser keeps an unused connection', async () => {
+    it('SIGTERM to npm ends all processes of the sample, even while a browser keeps an unused connection', async () => {
       const unused = await openConnection(port);
       sample.signal('SIGTERM');
       await sample.exited;
@@ -207,7 +207,7 @@ describe('the sample', () => {
   });
 
   inSoak(() => {
-    it('starts with nest start too', async () => {
+    it('the sample also starts with nest start', async () => {
       const port = await deadPort();
       const nest = join(project.path, 'node_modules/@nestjs/cli/bin/nest.js');
       const command = [process.execPath, nest, 'start', 'sample', '--no-shell'];
@@ -231,7 +231,7 @@ describe('the sample', () => {
       });
       afterAll(() => simulator.stop());
 
-      it('calls the configured service, and ends all its processes on Ctrl-C', async () => {
+      it('the sample calls the service of its SERVICE_* variables and ends all its processes on Ctrl-C', async () => {
         const port = await deadPort();
         const sample = start(SOURCE, {
           ...simulator.env({ environment: 'sandbox', authentication: 'oauth', clientCertificate: false }),
@@ -251,14 +251,14 @@ describe('the sample', () => {
         const call = await firstCallShown(`http://127.0.0.1:${port}/page/events`);
         expect(call).toMatchObject({ mode: 'sandbox, oauth', path: '/oauth2/token', status: '200' });
         expect(call).not.toHaveProperty('credentials');
-        // From the terminal, and again from npm and the Nest CLI, which both pass it on.
+        // Ctrl-C arrives three times: from the terminal, and passed on by npm and by the Nest CLI.
         for (let times = 0; times < 3; times++) sample.signal('SIGINT', 'group');
         await sample.exited;
         expect(await sample.waitUntilGone()).toBe(true);
         expect(await isListening(port)).toBe(false);
       }, 30_000);
 
-      it('continues after failed calls, maps errors, needs no simulator, and ends by the signal', async () => {
+      it('the sample starts without lib/testing, continues after failed calls, maps errors and ends by SIGTERM', async () => {
         const testing = join(project.path, 'lib/testing');
         await rename(testing, `${testing}-away`);
         const known = { status: 409, json: { status: 'EXISTS', message: 'Known' } };
@@ -285,7 +285,7 @@ describe('the sample', () => {
           status: 'error',
           error: { service: { status: 'down', ping: { ok: false, code: 'api_error 500' } } },
         });
-        // One call for both, with its retries.
+        // Both health requests share one call, with its two retries.
         expect(simulator.apiRequests).toHaveLength(3);
         expect((await fetch(`${url}/banks`)).status).toBe(502);
 
@@ -295,7 +295,7 @@ describe('the sample', () => {
         await rename(`${testing}-away`, testing);
       }, 30_000);
 
-      it('lists what is wrong with the configuration, without a stack', async () => {
+      it('the sample lists what is wrong with its configuration, without a stack trace', async () => {
         const sample = start(SOURCE, { SERVICE_ENVIRONMENT: 'production' });
         expect((await sample.exited).code).toBe(1);
         const [, ...lines] = sample.output().trimEnd().split('\n');
@@ -304,7 +304,7 @@ describe('the sample', () => {
         for (const line of lines.slice(1)) expect(line).toMatch(/^ {2}- \S+ \(SERVICE_\w+\): /);
       }, 30_000);
 
-      it('takes no text for a port', async () => {
+      it('the sample rejects a PORT that is not a whole number', async () => {
         const sample = start(SOURCE, { ...simulator.env({ environment: 'sandbox' }), PORT: '30o0' });
         expect((await sample.exited).code).toBe(1);
         expect(sample.output()).toMatch(/^PORT must be a whole number.*\n$/);
@@ -317,11 +317,11 @@ interface Answer {
   status: number;
   body: unknown;
   cacheControl: string | null;
-  /** Of the session that began. */
+  /** The cookie of the new session. */
   cookie: string;
 }
 
-/** As the page's own origin does it. */
+/** Posts as a page of the sample's own origin does. */
 async function post(
   url: string,
   body: unknown,
@@ -338,7 +338,7 @@ async function post(
   return { status: answer.status, body: await answer.json(), cacheControl, cookie };
 }
 
-/** The first event of a call. */
+/** Returns the data of the first event about a call. */
 async function firstCallShown(url: string): Promise<unknown> {
   const events = await fetch(url);
   let text = '';

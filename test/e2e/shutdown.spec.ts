@@ -41,11 +41,11 @@ function gate(): { promise: Promise<void>; resolve: () => void } {
   return { promise, resolve };
 }
 
-/** What Nest calls on a shutdown. Nest 11 does it again for each close() and signal, while the first still runs. */
+/** The shutdown hooks. Nest 11 calls them again for each close() and signal, even while the first shutdown still runs. */
 type Hook = 'callBeforeShutdownHook' | 'callShutdownHook';
 type Hooks = Record<Hook, () => Promise<void>>;
 
-describe('the end of a module', () => {
+describe('shutdown of a ServiceModule', () => {
   let simulator: ServiceSimulator;
   const logger = new CollectingLogger();
   const shutdownLines = () => logger.lines.filter((line) => /^Shutdown/.test(String(line)));
@@ -53,8 +53,8 @@ describe('the end of a module', () => {
   const start = (shutdownTimeout: number) =>
     startModule({ ...options(), http: { timeout: NEVER, shutdownTimeout } }, logger);
 
-  /** A request over the module's agent. Resolves with the status of its answer. */
-  async function ofHost(path: string, { httpsAgent: agent }: ServiceAuthService): Promise<unknown> {
+  /** Sends the host's own request over the module's agent. Resolves with the HTTP status. */
+  async function sendAsHost(path: string, { httpsAgent: agent }: ServiceAuthService): Promise<unknown> {
     const [answer] = (await once(get(simulator.urls.baseUrl + path, { agent }), 'response')) as [
       IncomingMessage,
     ];
@@ -71,54 +71,54 @@ describe('the end of a module', () => {
   });
   afterAll(() => simulator.stop());
 
-  it('lets a call in flight end, refuses new ones, and leaves no connection', async () => {
+  it('the shutdown waits for a call in flight, rejects new calls and leaves no connection', async () => {
     const { module, banks, auth } = await start(NEVER);
     await banks.list();
     simulator.fail({ path: '/banks/v1', fault: { delayMs: 400 } });
-    let isUnderWay = true;
-    const inFlight = banks.list().finally(() => (isUnderWay = false));
+    let isInFlight = true;
+    const inFlight = banks.list().finally(() => (isInFlight = false));
     await simulator.waitForRequest(({ path, status }) => path === '/banks/v1' && status === undefined);
     const closed = module.close();
-    // Nest calls other hooks before ours: until then calls are taken.
+    // Nest calls other hooks before ours. Until then the module still accepts calls.
     let late: unknown;
     while (!(late instanceof Error)) late = await banks.list().catch((error: unknown) => error);
     expect(late).toMatchObject({ kind: 'closed' });
-    expect(isUnderWay).toBe(true);
+    expect(isInFlight).toBe(true);
     expect(await inFlight).toHaveLength(10);
     await closed;
     await until(() => simulator.openConnections === 0);
     for (const call of [banks.list(), auth.getApiToken(), auth.authorizationHeaders()])
       await expect(call).rejects.toMatchObject({ kind: 'closed' });
-    await expect(ofHost('/own', auth)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
+    await expect(sendAsHost('/own', auth)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
   });
 
-  it("gives a call that waits for its token, and then the host's own request, the same time", async () => {
+  it("the shutdown waits for a call that still needs its token, and for the host's own request", async () => {
     const { module, banks, auth } = await start(NEVER);
     simulator.fail({ face: 'token', fault: { delayMs: 150 } });
     simulator.fail({ path: '/own', fault: { delayMs: 400 } });
-    const own = ofHost('/own', auth);
+    const own = sendAsHost('/own', auth);
     const waiting = banks.list();
     await simulator.waitForRequest(({ face }) => face === 'token');
     await simulator.waitForRequest(({ path }) => path === '/own');
     await module.close();
     expect(await waiting).toHaveLength(10);
-    // As it has no credentials.
+    // 400, because the host's request has no credentials.
     expect(await own).toBe(400);
   });
 
-  it('says of a POST that it ends that it may have been carried out', async () => {
+  it('a POST that the shutdown aborts rejects with outcomeUnknown: true and is not retried', async () => {
     const { module } = await start(50);
     simulator.fail({ path: '/customers/v1', fault: 'hang' });
     const outcome = rejection(module.get(CustomersService).create({ app_user_id: 'u-1' }));
     await simulator.waitForRequest(({ path }) => path === '/customers/v1');
     await module.close();
-    const told = { kind: 'closed', outcomeUnknown: true, method: 'POST', path: '/customers/v1' };
-    expect(await outcome).toMatchObject(told);
+    const expected = { kind: 'closed', outcomeUnknown: true, method: 'POST', path: '/customers/v1' };
+    expect(await outcome).toMatchObject(expected);
     expect(simulator.apiRequests).toHaveLength(1);
   });
 
   it.each(['request', 'response'] as const)(
-    "ends a call in which the application's own %s interceptor hangs",
+    "the shutdown aborts a call in which the application's own %s interceptor hangs",
     async (which) => {
       const { module, banks } = await start(50);
       let reached = false;
@@ -138,19 +138,19 @@ describe('the end of a module', () => {
   const BEFORE = 'callBeforeShutdownHook';
   const SHUTDOWN = 'callShutdownHook';
   it.each<[ending: string, ...Hook[]]>([
-    ['is answered', BEFORE, SHUTDOWN, BEFORE, SHUTDOWN],
-    ['is ended', BEFORE, BEFORE, SHUTDOWN, SHUTDOWN],
-    ['is ended', SHUTDOWN, BEFORE, SHUTDOWN, SHUTDOWN],
+    ['gets its response', BEFORE, SHUTDOWN, BEFORE, SHUTDOWN],
+    ['is aborted', BEFORE, BEFORE, SHUTDOWN, SHUTDOWN],
+    ['is aborted', SHUTDOWN, BEFORE, SHUTDOWN, SHUTDOWN],
   ])(
-    'comes once, with a call that %s, whatever hooks Nest calls: %s, %s, %s, %s',
+    'the shutdown runs once and a call in flight %s if Nest calls the hooks %s, %s, %s, %s',
     async (ending, ...order) => {
-      const isEnded = ending === 'is ended';
+      const isEnded = ending === 'is aborted';
       const { module, banks } = await start(isEnded ? 50 : NEVER);
       await banks.list();
       simulator.fail({ path: '/banks/v1', fault: isEnded ? 'hang' : { delayMs: 100 } });
       const outcome = banks.list().then(
-        () => 'is answered',
-        (error: { kind: string }) => (error.kind === 'closed' ? 'is ended' : error),
+        () => 'gets its response',
+        (error: { kind: string }) => (error.kind === 'closed' ? 'is aborted' : error),
       );
       await simulator.waitForRequest(({ path, status }) => path === '/banks/v1' && status === undefined);
       const hooks = module as unknown as Hooks;
@@ -163,7 +163,7 @@ describe('the end of a module', () => {
     },
   );
 
-  it('comes before the start: nothing begins', async () => {
+  it('a module that is shut down before its start sends no request', async () => {
     const module = await Test.createTestingModule({
       imports: [ServiceModule.forRoot({ ...options(), startupCheck: 'fail' })],
     }).compile();
@@ -174,7 +174,7 @@ describe('the end of a module', () => {
     await module.close();
   });
 
-  it('ends a call that waits for the certificate to be read again', async () => {
+  it('the shutdown aborts a call that waits for the tls function to be called again', async () => {
     const { tls: pems, ...others } = simulator.moduleOptions({ authentication: 'mtls' });
     const asked = gate();
     let times = 0;
@@ -200,13 +200,13 @@ describe('the end of a module', () => {
     await module.close();
     timers.restore();
     expect(await cut).toMatchObject({ code: 'connection_closed', outcomeUnknown: false });
-    // Else the process would not end before the function has had its time.
+    // A timer left here would keep the process running until the timeout of the function.
     expect(timers.running).toBe(0);
   });
 
-  describe('in a web host', () => {
+  describe('shutdown of a web host', () => {
     let app: INestApplication;
-    /** What an inbound request does. */
+    /** The work that an inbound request does before its response. */
     let work: () => Promise<unknown>;
     let arrived = 0;
 
@@ -234,7 +234,7 @@ describe('the end of a module', () => {
     /** Nest closes its server after beforeApplicationShutdown. */
     const serverClosing = () => until(() => !(app.getHttpServer() as Server).listening);
 
-    it('takes the calls that inbound requests begin meanwhile, and waits no longer than for them', async () => {
+    it('inbound requests may still start calls during the shutdown, which ends as soon as those calls have ended', async () => {
       const { banks } = await listen({ shutdownTimeout: NEVER });
       const { promise, resolve } = gate();
       work = () => promise.then(() => banks.list());
@@ -249,7 +249,7 @@ describe('the end of a module', () => {
       expect(shutdownLines()).toEqual([]);
     });
 
-    it('aborts the remaining calls, one that an interceptor holds too, and logs how many', async () => {
+    it('the shutdown aborts the calls that still run after http.shutdownTimeout and logs how many', async () => {
       const { banks, http } = await listen({ shutdownTimeout: 50, maxSockets: 1 });
       const auth = app.get(ServiceAuthService);
       const { promise, resolve } = gate();
@@ -271,7 +271,7 @@ describe('the end of a module', () => {
         () => arrived === 1 && simulator.requests.filter(({ status }) => status === undefined).length === 2,
       );
       simulator.fail({ path: '/own', fault: 'hang' });
-      const own = rejection(ofHost('/own', auth));
+      const own = rejection(sendAsHost('/own', auth));
       await simulator.waitForRequest(({ path }) => path === '/own');
       const closed = app.close();
       for (const error of await Promise.all(cut)) expect(error).toMatchObject({ code: 'connection_closed' });
@@ -286,7 +286,7 @@ describe('the end of a module', () => {
       expect(simulator.requests.filter(({ path }) => path === '/held')).toEqual([]);
     });
 
-    it('is at once where the time is 0, and not that of another module of the application', async () => {
+    it('http.shutdownTimeout: 0 aborts calls at once, but not those of another ServiceModule of the application', async () => {
       await using other = await startSimulator();
       const ofOther = other.moduleOptions({ environment: 'sandbox', authentication: 'app-token' });
       const named = ServiceModule.forRoot({ ...ofOther, name: 'ksa', http: { shutdownTimeout: NEVER } });
@@ -306,7 +306,7 @@ describe('the end of a module', () => {
       await closed;
     });
 
-    it('ends a call that waits for its proxy', async () => {
+    it('the shutdown aborts a call that waits for its proxy', async () => {
       const reached = gate();
       const proxy = await rawServer(() => reached.resolve());
       const { banks } = await listen({ shutdownTimeout: 50, proxy: `http://127.0.0.1:${proxy.port}` });
@@ -320,12 +320,12 @@ describe('the end of a module', () => {
   });
 });
 
-describe('inbound requests that a shutdown ends', () => {
+describe('inbound requests whose calls a shutdown aborts', () => {
   let simulator: ServiceSimulator;
   afterEach(() => simulator.stop());
 
   it.each<Platform>(['express', 'fastify'])(
-    '503, and 502 with the doubt where a change was sent (%s)',
+    'callers of a host on %s get 503 if the shutdown aborts their call, and 502 if a change may have been carried out',
     async (platform) => {
       simulator = await startSimulator();
       const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
@@ -371,7 +371,7 @@ const LOGGERS: [string, () => unknown][] = [
   ['rejects', () => Promise.reject(new Error('of the host'))],
 ];
 
-/** Takes the lines of Nest itself, and fails at each of the module's, as pino does once its stream has ended. */
+/** A logger that accepts the lines of Nest but fails at each line of the module, as pino does after its stream has ended. */
 function failingLogger(how: () => unknown) {
   const failed: string[] = [];
   const lines = new EventEmitter();
@@ -381,14 +381,14 @@ function failingLogger(how: () => unknown) {
     lines.emit('line', line);
     return how();
   };
-  /** Resolves once a line that is logged from now on has this in it. */
+  /** Resolves once a new line contains this text. */
   const logged = (part: string): Promise<void> =>
     new Promise((resolve) => lines.on('line', (line: string) => line.includes(part) && resolve()));
   return { logger: { log: take, warn: take, error: take, debug: take }, failed, logged };
 }
 
 // Jest itself fails a test for an unhandled rejection.
-describe("a host's logger that fails, as after the end of its stream, harms nothing:", () => {
+describe('host logger that fails', () => {
   let simulator: ServiceSimulator;
 
   beforeAll(async () => {
@@ -397,7 +397,7 @@ describe("a host's logger that fails, as after the end of its stream, harms noth
   afterAll(() => simulator.stop());
 
   it.each(partOf(LOGGERS, 2))(
-    'it %s at the start, with a certificate that expires soon, and at two rotations of its files',
+    'a logger that %s harms neither the start with an expiring certificate nor two rotations of its files',
     async (_, how) => {
       const folder = await mkdtemp(join(tmpdir(), 'throwing-host-'));
       const { logger, failed, logged } = failingLogger(how);
@@ -414,7 +414,7 @@ describe("a host's logger that fails, as after the end of its stream, harms noth
         chain: simulator.chain,
       };
       const { banks, auth, module } = await startModule({ ...simulator.moduleOptions(), tls }, logger);
-      // Followed without being asked: whatever is thrown there ends the process.
+      // The file watcher reloads the certificate by itself: an error thrown there would end the process.
       const followed = logged('is in use: "CN=second"');
       await byRename(folder, second);
       await followed;
@@ -435,13 +435,13 @@ describe("a host's logger that fails, as after the end of its stream, harms noth
   );
 
   it.each(LOGGERS)(
-    'it %s at a token, an attempt, a failed call, the filter and the health indicator',
+    'a logger that %s harms neither token requests, retries, failed calls, the exception filter nor the health indicator',
     async (_, how) => {
       const { logger, failed } = failingLogger(how);
       const down = () => Promise.reject(new Error('down'));
       const tokenStore: TokenStore = { get: down, set: down, delete: down };
       const options = simulator.moduleOptions({ authentication: 'oauth' });
-      // An id of the host that throws: the call goes without it.
+      // http.requestId throws too, so that the calls are sent without an id.
       const { auth, banks, http, module } = await startModule(
         { ...options, tokenStore, http: { requestId: fail } },
         logger,

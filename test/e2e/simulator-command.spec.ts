@@ -36,10 +36,10 @@ import { commandLine, startCommand } from '../helpers/source-process.js';
 const READY = 'Requests:\n';
 const DAY = 24 * 3_600;
 const run = promisify(execFile);
-/** In processes that must be ended in a certain way. */
+/** For tests that run the command in a process of its own, which takes long. */
 const soakIt = onlyInSoak(it);
 
-/** The command in this process. */
+/** The command, run inside the test process. */
 interface Running {
   printed(): string;
   complained(): string;
@@ -65,19 +65,19 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const endAll = () => Promise.all(running.splice(0).map((each) => each.end()));
 
-/** In a process of its own. */
+/** Starts the command in a process of its own. */
 function startProgram(options: string[], env: Record<string, string> = { XDG_DATA_HOME: data }) {
   const child = startCommand(['simulator', ...options], { cwd: folder, env });
   started.push(child);
   return child;
 }
 
-/** Resolves once it is ready, or has ended. */
+/** Runs the command in the test process. Resolves once the simulator is ready or the command has ended. */
 function start(...options: string[]): Promise<Running> {
   return startWith({}, ...options);
 }
 
-/** The same with variables of its environment. */
+/** Like start(), with these environment variables. */
 async function startWith(env: Record<string, string>, ...options: string[]): Promise<Running> {
   const events = new EventEmitter();
   const io = commandIo({ XDG_DATA_HOME: data, ...env }, { cwd: folder });
@@ -98,7 +98,7 @@ async function startWith(env: Record<string, string>, ...options: string[]): Pro
   return { ...io, ended, end };
 }
 
-/** The variables that it wrote. */
+/** Reads the variables from the .env file that the command wrote. */
 async function written(dir: string): Promise<Record<string, string>> {
   return parseEnv(await readFile(join(folder, dir, '.env'), 'utf8')) as Record<string, string>;
 }
@@ -127,16 +127,16 @@ async function withHost(
 
 const banksOf = (context: INestApplicationContext) => context.get(BanksService, { strict: false });
 
-/** The curl line that is printed. */
+/** Finds the printed curl line. */
 const curlIn = (printed: string) => /^ {2}(curl .+)$/m.exec(printed)?.[1] ?? '';
 
-/** The line that is printed, given to a shell as it stands. */
+/** Runs the printed line in a shell, unchanged. */
 function shell(line: string) {
   return run('sh', ['-c', `${line} --silent --show-error --write-out ' %{http_code}'`]);
 }
 
 describe('nestjs-service simulator', () => {
-  it('prints a curl line that works, and each request, until it is ended', async () => {
+  it('the simulator command prints a working curl line and then each request, until SIGTERM', async () => {
     const port = await freePort(6);
     const faults = ['--token-lifetime', '60', '--fail', '/banks/v1=503:1'];
     const child = startProgram(['--port', String(port), '--dir', 'a b', ...faults]);
@@ -172,8 +172,8 @@ describe('nestjs-service simulator', () => {
       ['SERVICE_AUTH_URL', 4],
       ['SERVICE_SANDBOX_AUTH_URL', 5],
     ]);
-    const told = requests.replaceAll(/\d\d:\d\d:\d\d/g, 'TIME').replaceAll(/\d+ ms/g, 'N ms');
-    expect(told.trim().split('\n')).toEqual([
+    const shownRequests = requests.replaceAll(/\d\d:\d\d:\d\d/g, 'TIME').replaceAll(/\d+ ms/g, 'N ms');
+    expect(shownRequests.trim().split('\n')).toEqual([
       'TIME GET /banks/v1 503 N ms (base)',
       'TIME GET /banks/v1 200 N ms (base)',
       'TIME TLS connection refused: certificate_required, no client certificate (sandbox-mtls)',
@@ -183,12 +183,12 @@ describe('nestjs-service simulator', () => {
     expect(child.output()).not.toMatch(/eyJ|PRIVATE KEY/);
   });
 
-  it('uses the six ports from 8443 on, where no other is named', async () => {
+  it('the simulator command uses the six ports from 8443 by default', async () => {
     const { ports } = (await readSimulatorOptions([], '/a')) as { ports: Record<string, number> };
     expect(Object.values(ports)).toEqual([8443, 8444, 8445, 8446, 8447, 8448]);
   });
 
-  it('writes a .env with which an application works in any mode, and has nothing to warn of', async () => {
+  it('an application works in every mode with the .env that the simulator command writes, and logs no warning', async () => {
     await start('--port', '0');
     const env = await written('service-simulator');
     for (const [environment, authentication] of [
@@ -212,10 +212,14 @@ describe('nestjs-service simulator', () => {
 
   const BRAND = { SERVICE_APP_TOKEN_HEADER: 'brand-token', SERVICE_WEBHOOK_HEADER: 'brand-signature' };
   it.each<[string, Record<string, string>, Record<string, string>]>([
-    ['its environment', BRAND, {}],
+    ['the environment', BRAND, {}],
     ["the application's .env", {}, BRAND],
-    ['the environment before .env', BRAND, { SERVICE_APP_TOKEN_HEADER: 'other-token' }],
-  ])("goes by the brand's header names of %s", async (_, env, file) => {
+    [
+      "the environment rather than those of the application's .env",
+      BRAND,
+      { SERVICE_APP_TOKEN_HEADER: 'other-token' },
+    ],
+  ])("the simulator command takes the brand's header names from %s", async (_, env, file) => {
     const lines = Object.entries(file).map(([variable, value]) => `${variable}=${value}\n`);
     await writeFile(join(folder, '.env'), lines.join(''));
     try {
@@ -232,7 +236,7 @@ describe('nestjs-service simulator', () => {
     }
   });
 
-  it('writes the variables of a module with a name', async () => {
+  it('the option --name writes and prints the variables of a named module', async () => {
     const { printed } = await start('--port', '0', '--dir', 'named', '--name', 'ksa-north');
     const variables = await written('named');
     expect(Object.keys(variables).filter((name) => !name.startsWith('SERVICE_KSA_NORTH_'))).toEqual([]);
@@ -252,7 +256,7 @@ describe('nestjs-service simulator', () => {
   });
 
   it.each(partOf(["it's", 'a "b" $(c) `d`', 'a\\b', "it's \\a"], 4))(
-    'names its files so that a shell, Node and dotenv read the same: %s',
+    'a shell, Node and dotenv read the same path from the written .env in the folder %s',
     async (dir) => {
       const { printed } = await start('--port', '0', '--dir', dir);
       expect((await shell(curlIn(printed()))).stdout).toMatch(/ 200$/);
@@ -266,7 +270,7 @@ describe('nestjs-service simulator', () => {
     },
   );
 
-  it('is reached by another name at another address, with a warning', async () => {
+  it('the simulator is reachable under the names of --san on the address of --host, and prints a warning', async () => {
     const args = ['--port', '0', '--host', '0.0.0.0', '--san', 'localhost', '--san', 'simulator'];
     const { complained } = await start(...args, '--dir', 'reached');
     expect(complained()).toMatch(
@@ -288,10 +292,13 @@ describe('nestjs-service simulator', () => {
     [['127.0.0.1', '--san', 'localhost'], /^$/],
     [['127.0.0.2'], /^$/],
     [['0.0.0.0'], /For clients on other hosts add --san </],
-  ])('warns of names and addresses that do not fit: --host %j', async (args, warning) => {
-    const { complained } = await start('--port', '0', '--dir', 'loopback', '--host', ...args);
-    expect(complained()).toMatch(warning);
-  });
+  ])(
+    'the simulator command warns about --san and the network only if needed: --host %j',
+    async (args, warning) => {
+      const { complained } = await start('--port', '0', '--dir', 'loopback', '--host', ...args);
+      expect(complained()).toMatch(warning);
+    },
+  );
 
   it.each([
     [
@@ -301,14 +308,17 @@ describe('nestjs-service simulator', () => {
     [['--dir', 'a-file'], /^ENOTDIR: .* Choose another folder with --dir\.\n$/],
     [['--dir', 'a-file/below'], /^ENOTDIR: .* Choose another folder with --dir\.\n$/],
     [['--dir', '/proc/none/below'], /^ENOENT: .* Choose another folder with --dir\.\n$/],
-  ])('says in one line why it cannot start with %j', async (args, message) => {
-    await writeFile(join(folder, 'a-file'), '');
-    const { ended, complained } = await start('--port', '0', ...args);
-    expect(await ended).toBe(1);
-    expect(complained()).toMatch(message);
-  });
+  ])(
+    'the simulator command prints a single line that says why it cannot start with %j',
+    async (args, message) => {
+      await writeFile(join(folder, 'a-file'), '');
+      const { ended, complained } = await start('--port', '0', ...args);
+      expect(await ended).toBe(1);
+      expect(complained()).toMatch(message);
+    },
+  );
 
-  it('says in one line which port is taken, and writes nothing', async () => {
+  it('the simulator command prints a single line that says which port is in use, and writes no file', async () => {
     const port = await freePort(6);
     const other = createServer().listen(port + 2, '127.0.0.1');
     await once(other, 'listening');
@@ -321,9 +331,9 @@ describe('nestjs-service simulator', () => {
     await expect(stat(join(folder, 'taken'))).rejects.toThrow('ENOENT');
   });
 
-  soakIt('ends when only npx gets the signal, whatever its shell does', async () => {
+  soakIt('the simulator ends if only npx receives SIGTERM', async () => {
     const line = commandLine(['simulator', '--port', '0', '--dir', 'npx']).map((part) => `'${part}'`);
-    // With a second command, the shell does not become the first.
+    // The second command (`:`) keeps the shell from replacing itself with the first one.
     const npx = startProcess(['npx', '-c', `${line.join(' ')}; :`], {
       cwd: folder,
       env: { XDG_DATA_HOME: data },
@@ -334,8 +344,8 @@ describe('nestjs-service simulator', () => {
     expect(await npx.waitUntilGone()).toBe(true);
   });
 
-  soakIt('ends at the first signal before the simulator runs too', async () => {
-    // The preload stops the start at its first write, for good.
+  soakIt('the first SIGINT ends the command even before the simulator runs', async () => {
+    // The preload makes the first write hang forever.
     const preload = `data:text/javascript,${encodeURIComponent(`
       import fs from 'node:fs/promises';
       import { syncBuiltinESMExports } from 'node:module';
@@ -357,7 +367,7 @@ describe('nestjs-service simulator', () => {
     }
   });
 
-  soakIt('goes on when nobody reads its output', async () => {
+  soakIt('the simulator keeps running if nobody reads its output', async () => {
     const [node = '', ...args] = commandLine(['simulator', '--port', '0', '--dir', 'unread']);
     const env = { ...process.env, XDG_DATA_HOME: data };
     const child = spawn(node, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -372,7 +382,7 @@ describe('nestjs-service simulator', () => {
     }
   });
 
-  it('loads no more than it needs', async () => {
+  it('simulator --help loads neither Nest nor class-validator nor axios', async () => {
     const [node = '', ...args] = commandLine(['simulator', '--help']);
     const { stdout, stderr } = await run(node, args, { env: { ...process.env, NODE_DEBUG: 'esm' } });
     expect(stdout).toMatch(/^Usage: nestjs-service simulator/);
@@ -410,7 +420,7 @@ describe('nestjs-service simulator', () => {
     [['--san', ''], "not ''."],
     [['--ports', '1'], "Unknown option '--ports'"],
     [['more'], 'Unexpected argument'],
-  ])('refuses %j', async (args, message) => {
+  ])('the simulator command exits with 2 and an explanation for the arguments %j', async (args, message) => {
     const { ended, printed, complained } = await start(...args);
     expect(await ended).toBe(2);
     expect(printed()).toBe('');
@@ -419,7 +429,7 @@ describe('nestjs-service simulator', () => {
     expect(complained()).not.toMatch(/[^\n\x20-\x7e]/);
   });
 
-  it('shows nothing of a client that a terminal would take for a command, and why a route failed', () => {
+  it('printed requests contain no control characters of a client, but the reason why a route failed', () => {
     const refusal = { face: 'baseUrl', alert: 'unknown_ca', certificateSubject: 'CN=\u001b[2Jü' };
     expect(describeRefusal(refusal as never)).toContain('CN=?[2J?');
     const request = { receivedAt: 0, method: 'GET', path: '/x?a=1', status: 500, face: 'base' };
@@ -431,8 +441,8 @@ describe('nestjs-service simulator', () => {
   });
 });
 
-describe('what the simulator command keeps', () => {
-  it('is one set for each folder, for the user alone; an application goes on over a restart', async () => {
+describe('stored state of the simulator command', () => {
+  it('a restart reuses the credentials of its folder, so that a running application keeps working', async () => {
     const options = ['--port', String(await freePort(6)), '--dir', 'kept'];
     const restart = async (...more: string[]): Promise<string> => {
       await endAll();
@@ -441,7 +451,7 @@ describe('what the simulator command keeps', () => {
     expect(await restart()).toContain('  They are new. The next start uses them again.\n');
     const variables = await written('kept');
     const certificate = await readFile(join(folder, 'kept/application.crt'), 'utf8');
-    // With a certificate and a bearer: the token of before is not valid after the restart.
+    // The application uses OAuth, because the restarted simulator does not accept its old token: it must get another.
     await withHost({ ...variables, SERVICE_AUTHENTICATION: 'oauth' }, async (context) => {
       expect(await banksOf(context).list()).toHaveLength(10);
       expect(await restart()).toContain('  They are the same as at the last start. For new ones: --new\n');
@@ -463,7 +473,7 @@ describe('what the simulator command keeps', () => {
     expect(await readdir(join(path, '..'))).not.toContainEqual(expect.stringMatching(/(?<!\.json)$/));
   });
 
-  it('is nothing without a writable home: a real process starts all the same, with new ones each time', async () => {
+  it('without a writable home folder, the command still starts and makes new credentials each time', async () => {
     const home = join(folder, 'home');
     await writeFile(home, 'no folder');
     const secrets: (string | undefined)[] = [];
@@ -491,16 +501,19 @@ describe('what the simulator command keeps', () => {
     ['win32', { LOCALAPPDATA: '/Local', APPDATA: '/Roaming', HOME: '/a' }, '/Local/nestjs-service/'],
     ['win32', { APPDATA: '/Roaming' }, '/Roaming/nestjs-service/'],
     ['win32', {}, undefined],
-  ])('is in the folder for data of the user: %s, %j', (platform, env, expected) => {
-    const path = statePath(env, '/one', platform);
-    expect(path?.replace(/[^/]*$/, '')).toBe(expected);
-  });
+  ])(
+    "the state is stored in the user's data folder of the platform %s with the variables %j",
+    (platform, env, expected) => {
+      const path = statePath(env, '/one', platform);
+      expect(path?.replace(/[^/]*$/, '')).toBe(expected);
+    },
+  );
 
   it.each([
-    ['has expired', -1, false],
-    ['expires in less than 30 days', 29 * DAY, false],
-    ['is good for longer', 31 * DAY, true],
-  ])('is used again or not if the certificate %s', async (_, applicationLifetime, isUsed) => {
+    ['that has expired is not used again', -1, false],
+    ['that expires in less than 30 days is not used again', 29 * DAY, false],
+    ['that is valid for more than 30 days is used again', 31 * DAY, true],
+  ])('a stored certificate %s', async (_, applicationLifetime, isUsed) => {
     const simulator = await ServiceSimulator.start({ certificates: { applicationLifetime } });
     await simulator.stop();
     const path = join(folder, 'lifetimes/kept.json');
@@ -519,8 +532,8 @@ describe('what the simulator command keeps', () => {
   });
 });
 
-describe('the folder of the simulator command', () => {
-  it('gets keys for the user alone, a reason for git to leave them, and nothing else', async () => {
+describe('folder of the simulator command', () => {
+  it('the folder contains keys that only the user can read, a .gitignore for all files and nothing unexpected', async () => {
     await start('--port', '0', '--dir', 'private');
     const dir = join(folder, 'private');
     for (const [name, mode] of [
@@ -534,7 +547,7 @@ describe('the folder of the simulator command', () => {
     expect((await readdir(dir)).sort()).toEqual(files);
   });
 
-  it('keeps a .gitignore that is there, and a file of somebody else: then it does not start', async () => {
+  it("the command keeps an existing .gitignore and does not start if it would overwrite another program's .env", async () => {
     await mkdir(join(folder, 'own'));
     await writeFile(join(folder, 'own/.gitignore'), 'mine\n');
     await (await start('--port', '0', '--dir', 'own')).end();
@@ -553,9 +566,9 @@ describe('the folder of the simulator command', () => {
     ['a link to nowhere', (path) => symlink('nowhere', path)],
     ['a link to a file', (path) => symlink('/etc/hostname', path)],
     ['a folder', (path) => mkdir(path)],
-    ['a pipe, which is not read', (path) => execFileSync('mkfifo', [path])],
+    ['a pipe', (path) => execFileSync('mkfifo', [path])],
     ['a file', (path) => writeFile(path, 'x')],
-  ])('may not have %s of somebody else', async (_, make) => {
+  ])('the command rejects a folder in which %s stands in place of one of its files', async (_, make) => {
     const dir = await mkdtemp(join(folder, 'foreign-'));
     for (const name of ['.env', 'application.key']) {
       await make(join(dir, name));
@@ -566,11 +579,11 @@ describe('the folder of the simulator command', () => {
   });
 
   it.each<[string, (text: string) => string, boolean]>([
-    ['as it is', (text) => text, true],
-    ['with a line more', (text) => `${text}PORT=3000\n`, false],
-    ['with another first line', (text) => `\n${text}`, false],
-    ['without its first line', (text) => text.replace(/^.*\n/, ''), false],
-  ])('has files that the command knows as its own: %s', async (_, change, isOwn) => {
+    ['recognizes its own unchanged .env', (text) => text, true],
+    ['does not recognize a .env with one line more', (text) => `${text}PORT=3000\n`, false],
+    ['does not recognize a .env with another first line', (text) => `\n${text}`, false],
+    ['does not recognize a .env without its first line', (text) => text.replace(/^.*\n/, ''), false],
+  ])('the command %s', async (_, change, isOwn) => {
     const simulator = {
       application: { certificate: 'CERTIFICATE', privateKey: 'KEY' },
       chain: 'CHAIN',
@@ -594,11 +607,11 @@ describe('nestjs-service simulator --fail', () => {
     ['token=reset', { face: 'token', times: Infinity, fault: 'reset' }],
     ['base=certificate_unknown:1', { face: 'base', times: 1, fault: { tlsAlert: 'certificate_unknown' } }],
     ['sandbox-mtls=reset-handshake', { face: 'sandbox-mtls', fault: 'reset-handshake' }],
-  ])('reads %s', (text, rule) => {
+  ])('parseFault reads --fail %s', (text, rule) => {
     expect(parseFault(text)).toMatchObject(rule);
   });
 
-  it('takes each word that the help names', () => {
+  it('parseFault accepts each fault that the help of --fail names', () => {
     for (const word of FAULT_WORDS.named) expect(parseFault(`/x=${word}`).fault).toBe(word);
     for (const word of FAULT_WORDS.connection) expect(parseFault(`base=${word}`).fault).toBeDefined();
   });
@@ -621,13 +634,13 @@ describe('nestjs-service simulator --fail', () => {
       '/banks/v1=reset-handshake',
       "'reset-handshake' affects whole connections: give a server instead of a path.",
     ],
-  ])('refuses %j', (text, reason) => {
+  ])('parseFault rejects --fail %j', (text, reason) => {
     expect(() => parseFault(text)).toThrow(UsageError);
     expect(() => parseFault(text)).toThrow(`--fail '${text}': ${reason}`);
   });
 });
 
-it('says of --fail that Git Bash has rewritten the path', () => {
+it('the error about --fail explains that Git Bash has rewritten the path', () => {
   for (const text of ['C:/Program Files/Git/banks/v1=503:3', 'C:\\Program Files\\Git\\banks\\v1=503;3'])
     expect(() => parseFault(text)).toThrow(/is a path of Windows\. Git Bash .* MSYS_NO_PATHCONV=1/);
 });
@@ -662,19 +675,22 @@ describe('nestjs-service simulator --routes', () => {
         expect(await http.get(path, { pathParams: { app_user_id: 'u' } })).toEqual(customer);
       },
     ],
-  ])('answers as the %s of the guide says: %s', async (language, name, route, task) => {
-    const { fences } = await readDocument('docs/command.md');
-    const { text = '' } =
-      fences.find(({ text }) => text.startsWith(`// ${name}\n`)) ??
-      fences.find((fence) => fence.language === language) ??
-      {};
-    await writeFile(join(folder, name), text);
-    const { printed } = await start('--port', '0', '--dir', 'routes', '--routes', name);
-    expect(printed()).toContain(`\n  Also answers ${route}\n`);
-    await withHost(await written('routes'), (context) =>
-      task(context.get(ServiceHttpService, { strict: false })),
-    );
-  });
+  ])(
+    'the simulator answers the routes of the %s example in the guide: %s',
+    async (language, name, route, task) => {
+      const { fences } = await readDocument('docs/command.md');
+      const { text = '' } =
+        fences.find(({ text }) => text.startsWith(`// ${name}\n`)) ??
+        fences.find((fence) => fence.language === language) ??
+        {};
+      await writeFile(join(folder, name), text);
+      const { printed } = await start('--port', '0', '--dir', 'routes', '--routes', name);
+      expect(printed()).toContain(`\n  Also answers ${route}\n`);
+      await withHost(await written('routes'), (context) =>
+        task(context.get(ServiceHttpService, { strict: false })),
+      );
+    },
+  );
 
   it.each([
     ['none.json', undefined, 'cannot be read: ENOENT'],
@@ -689,7 +705,7 @@ describe('nestjs-service simulator --routes', () => {
     ['path-only.json', '{ "/accounts/v1": {} }', "'/accounts/v1': must be a method, a space and a path."],
     ['more.json', '{ "GET /a now": {} }', "'GET /a now': must be a method, a space and a path."],
     ['answer.json', '{ "GET /accounts/v1": { "id": 1 } }', "and not 'id'. Put the content of a JSON answer"],
-  ])('refuses %s', async (name, text, message) => {
+  ])('the simulator command rejects the routes file %s', async (name, text, message) => {
     if (text !== undefined) await writeFile(join(folder, name), text);
     const { ended, printed, complained } = await start('--port', '0', '--dir', 'refused', '--routes', name);
     expect(await ended).toBe(2);

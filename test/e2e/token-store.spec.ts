@@ -18,7 +18,7 @@ type Client = RedisTokenStoreOptions['client'];
 const program = findPeer('redis-server');
 const redisIt = itWith(program, 'tokens shared over a real Redis');
 
-/** Processes that share a store, each with a connection of its own. */
+/** Modules that share a store as separate processes would, each with a Redis connection of its own. */
 describe('tokens shared over Redis', () => {
   let simulator: ServiceSimulator;
   let redis: RedisServer;
@@ -41,7 +41,7 @@ describe('tokens shared over Redis', () => {
     if (program.path !== undefined) await redis.kill();
   });
 
-  /** One process of a host: the module, and a connection to the store. */
+  /** Stands for one process of a host: a module with its own connection to the store. */
   async function start(
     more: Partial<ServiceModuleOptions> = {},
     client?: RedisClientType,
@@ -57,7 +57,7 @@ describe('tokens shared over Redis', () => {
     return started;
   }
   const startMany = (count: number) => Promise.all(Array.from({ length: count }, () => start()));
-  /** The names of so many entries, once no lock is left: a token is returned before the store has it. */
+  /** Waits for this many entries and no lock, because a token is returned before it is stored. Returns the keys. */
   async function stored(count: number): Promise<string[]> {
     for (;;) {
       const keys = await clients[0].keys('*');
@@ -65,7 +65,7 @@ describe('tokens shared over Redis', () => {
     }
   }
 
-  redisIt('ten processes at once, with no token: one request, and a call of each is answered', async () => {
+  redisIt('ten processes that start at once without a token share one token request', async () => {
     const all = await startMany(10);
     await Promise.all(all.map(({ banks }) => banks.list()));
     expect(simulator.tokenRequests).toHaveLength(1);
@@ -76,7 +76,7 @@ describe('tokens shared over Redis', () => {
     expect(ttl).toBeLessThanOrEqual(3_600_000);
   });
 
-  redisIt('a revoked token: dropped for all, replaced once', async () => {
+  redisIt('a revoked token is replaced with one token request for all processes', async () => {
     const all = await startMany(5);
     await Promise.all(all.map(({ banks }) => banks.list()));
     await stored(1);
@@ -90,25 +90,28 @@ describe('tokens shared over Redis', () => {
     ]);
   });
 
-  redisIt('customers and clients do not meet in it, though somebody moves an entry', async () => {
-    const tokenOf = async (customer_id: string, { module }: StartedModule): Promise<string> => {
-      const request = { customer_id, permissions: ['identity'] };
-      return (await module.get(LinkSdkService).connectParameters(request)).access_token ?? '';
-    };
-    const [one, other] = await startMany(2);
-    const stranger = await start({ oauth: { clientId: crypto.randomUUID(), clientSecret: 'of-another' } });
-    const token = await tokenOf('c-1', one);
-    const [first] = await stored(1);
-    expect(await tokenOf('c-1', other)).toBe(token);
-    expect(await tokenOf('c-2', other)).not.toBe(token);
-    await expect(stranger.auth.getCustomerToken('c-1')).rejects.toMatchObject({ error: 'invalid_client' });
-    const [second] = (await stored(2)).filter((key) => key !== first);
-    await clients[0].set(second, (await clients[0].get(first)) ?? '');
-    expect(await tokenOf('c-2', await start())).not.toBe(token);
-    expect(simulator.tokenRequests.map(({ status }) => status)).toEqual([200, 200, 401, 200]);
-  });
+  redisIt(
+    'customers and OAuth clients never get a token of another, even if somebody moves an entry',
+    async () => {
+      const tokenOf = async (customer_id: string, { module }: StartedModule): Promise<string> => {
+        const request = { customer_id, permissions: ['identity'] };
+        return (await module.get(LinkSdkService).connectParameters(request)).access_token ?? '';
+      };
+      const [one, other] = await startMany(2);
+      const stranger = await start({ oauth: { clientId: crypto.randomUUID(), clientSecret: 'of-another' } });
+      const token = await tokenOf('c-1', one);
+      const [first] = await stored(1);
+      expect(await tokenOf('c-1', other)).toBe(token);
+      expect(await tokenOf('c-2', other)).not.toBe(token);
+      await expect(stranger.auth.getCustomerToken('c-1')).rejects.toMatchObject({ error: 'invalid_client' });
+      const [second] = (await stored(2)).filter((key) => key !== first);
+      await clients[0].set(second, (await clients[0].get(first)) ?? '');
+      expect(await tokenOf('c-2', await start())).not.toBe(token);
+      expect(simulator.tokenRequests.map(({ status }) => status)).toEqual([200, 200, 401, 200]);
+    },
+  );
 
-  redisIt('what stands there and is no token of ours: passed over, and written anew', async () => {
+  redisIt('a store entry that is not a valid token is ignored and overwritten', async () => {
     await (await start()).auth.getApiToken();
     const [key] = await stored(1);
     const entry = (await clients[0].get(key)) ?? '';
@@ -121,25 +124,22 @@ describe('tokens shared over Redis', () => {
     }
   });
 
-  redisIt(
-    'full, frozen, then gone, then never there: each process asks for itself, and calls go on',
-    async () => {
-      const [first, second, third, fourth] = await startMany(4);
-      await clients[0].configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
-      await first.banks.list();
-      await second.banks.list();
-      redis.freeze();
-      await third.banks.list();
-      redis.thaw();
-      await redis.kill();
-      await fourth.banks.list();
-      await (await start({}, clients[0])).banks.list();
-      expect(simulator.tokenRequests).toHaveLength(5);
-    },
-  );
+  redisIt('calls succeed with a token of each process while Redis is full, frozen or gone', async () => {
+    const [first, second, third, fourth] = await startMany(4);
+    await clients[0].configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
+    await first.banks.list();
+    await second.banks.list();
+    redis.freeze();
+    await third.banks.list();
+    redis.thaw();
+    await redis.kill();
+    await fourth.banks.list();
+    await (await start({}, clients[0])).banks.list();
+    expect(simulator.tokenRequests).toHaveLength(5);
+  });
 
   redisIt(
-    'an endpoint that answers 503 gets one request a second of all processes, until it is back',
+    'ten processes together send one request per second to a token endpoint that responds 503',
     async () => {
       const all = await startMany(10);
       simulator.fail({ face: 'token', fault: { status: 503 }, times: Infinity });
@@ -160,7 +160,7 @@ describe('tokens shared over Redis', () => {
   );
 
   redisIt(
-    'a process that is suspended for longer than its tokens live hands out none of them, and sends none',
+    'a process that was suspended for longer than its tokens live neither returns nor sends an expired token',
     async () => {
       const lifetime = simulator.tokenLifetime;
       const [one] = startFleet(1, simulator, redis.url);
@@ -168,7 +168,7 @@ describe('tokens shared over Redis', () => {
         simulator.tokenLifetime = 2;
         await one.order('start');
         simulator.fail({ face: 'token', fault: { delayMs: 1_000 }, times: 2 });
-        // It fails if its token has ended.
+        // The order `customer` fails if the returned token has expired.
         const waiting = [one.order('customer', { customer: 'c-1' }), one.order('call')];
         await until(() => simulator.tokenRequests.length === 2);
         one.suspend();
@@ -186,7 +186,7 @@ describe('tokens shared over Redis', () => {
     },
   );
 
-  redisIt('whoever holds the lock dies: the others go on when it ends', async () => {
+  redisIt('if the holder of a lock dies, the other processes go on when the lock expires', async () => {
     const first = await start();
     await first.auth.getApiToken();
     const [key] = await stored(1);
@@ -244,7 +244,7 @@ describe('RedisTokenStore', () => {
   ];
 
   for (const [kind, connect] of partOf(KINDS, 3)) {
-    redisIt(`${kind}: reads, writes, deletes and locks`, async () => {
+    redisIt(`RedisTokenStore with ${kind} reads, writes, deletes and locks`, async () => {
       const store = new RedisTokenStore({ client: await connect() });
       expect(store.check()).toEqual([]);
       const key = `token:{${kind}}`;
@@ -265,13 +265,13 @@ describe('RedisTokenStore', () => {
       expect(await store.lock(`${key}:lock`, 60_000)).toBeUndefined();
       await release?.();
       expect(await store.lock(`${key}:lock`, 1)).toBeInstanceOf(Function);
-      // Of one that ended by itself, the holder cannot release that of the next.
+      // After a lock has expired, its old holder cannot release the lock of the next holder.
       await until(() => store.lock(`${key}:lock`, 60_000));
       await release?.();
       expect(await store.lock(`${key}:lock`, 60_000)).toBeUndefined();
     });
 
-    redisIt(`${kind}: somebody's list under a key is no entry, and is replaced`, async () => {
+    redisIt(`RedisTokenStore with ${kind} ignores and replaces a value of another Redis type`, async () => {
       const store = new RedisTokenStore({ client: await connect() });
       const key = `list:{${kind}}`;
       if (!kind.includes('cluster')) await observer.rPush(`nestjs-service:${key}`, 'x');
@@ -280,23 +280,26 @@ describe('RedisTokenStore', () => {
       expect(await store.get(key)).toBe('one');
     });
 
-    redisIt(`${kind}: reads no more of a value than an entry can have`, async () => {
-      const node = ended(await (kind.includes('cluster') ? cluster : redis).connect());
-      const sent = async () => Number(/total_net_output_bytes:(\d+)/.exec(await node.info('stats'))?.[1]);
-      const store = new RedisTokenStore({ client: await connect() });
-      const longest = 'x'.repeat(65_536);
-      await store.set('huge', longest, 60_000);
-      expect((await store.get('huge')) === longest).toBe(true);
-      await node.setRange('nestjs-service:huge', 10 * 1024 * 1024, 'x');
-      const before = await sent();
-      expect((await store.get('huge'))?.length).toBeUndefined();
-      expect((await sent()) - before).toBeLessThan(200_000);
-      await store.set('huge', 'one', 60_000);
-      expect(await store.get('huge')).toBe('one');
-    });
+    redisIt(
+      `RedisTokenStore with ${kind} reads no more of a value than the longest possible entry`,
+      async () => {
+        const node = ended(await (kind.includes('cluster') ? cluster : redis).connect());
+        const sent = async () => Number(/total_net_output_bytes:(\d+)/.exec(await node.info('stats'))?.[1]);
+        const store = new RedisTokenStore({ client: await connect() });
+        const longest = 'x'.repeat(65_536);
+        await store.set('huge', longest, 60_000);
+        expect((await store.get('huge')) === longest).toBe(true);
+        await node.setRange('nestjs-service:huge', 10 * 1024 * 1024, 'x');
+        const before = await sent();
+        expect((await store.get('huge'))?.length).toBeUndefined();
+        expect((await sent()) - before).toBeLessThan(200_000);
+        await store.set('huge', 'one', 60_000);
+        expect(await store.get('huge')).toBe('one');
+      },
+    );
   }
 
-  redisIt('every key has its prefix and an end', async () => {
+  redisIt('each key of RedisTokenStore has the keyPrefix and an expiry time', async () => {
     await observer.flushAll();
     const client = ended(await redis.connect());
     const store = new RedisTokenStore({ client, keyPrefix: 'mine:' });
@@ -311,15 +314,15 @@ describe('RedisTokenStore', () => {
   const NO_CLIENT = /^the client of RedisTokenStore is not a client of node-redis or ioredis/;
   const NO_TIME = /timeout of RedisTokenStore/;
   it.each<[string, object, RegExp | undefined]>([
-    ['none, with a client and a time', { client, timeout: 500 }, undefined],
-    ['nothing given', {}, NO_CLIENT],
-    ['null', { client: null }, NO_CLIENT],
-    ['no client', { client: {} }, NO_CLIENT],
-    ['an address', { client: 'redis://host:6379' }, NO_CLIENT],
-    ['no time', { client, timeout: 0 }, NO_TIME],
-    ['too much time', { client, timeout: 60_000 }, NO_TIME],
-    ['no number', { client, timeout: Number.NaN }, NO_TIME],
-  ])('tells at start-up what is wrong with its options: %s', (_name, options, message) => {
+    ['accepts a client and a timeout', { client, timeout: 500 }, undefined],
+    ['rejects missing options', {}, NO_CLIENT],
+    ['rejects null as client', { client: null }, NO_CLIENT],
+    ['rejects an object that is no client', { client: {} }, NO_CLIENT],
+    ['rejects a URL as client', { client: 'redis://host:6379' }, NO_CLIENT],
+    ['rejects a timeout of 0', { client, timeout: 0 }, NO_TIME],
+    ['rejects a timeout of 60 s', { client, timeout: 60_000 }, NO_TIME],
+    ['rejects NaN as timeout', { client, timeout: Number.NaN }, NO_TIME],
+  ])('the startup check of RedisTokenStore %s', (_name, options, message) => {
     const faults = new RedisTokenStore(options as RedisTokenStoreOptions).check();
     expect(faults).toEqual(message ? [expect.stringMatching(message)] : []);
   });

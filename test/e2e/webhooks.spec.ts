@@ -20,7 +20,7 @@ import { startSimulator } from '../helpers/simulators.js';
 import { rejection } from '../helpers/start-module.js';
 
 const HEADER = 'service-signature';
-/** Parsed and serialised again, it has other bytes. */
+/** A body whose bytes change if it is parsed and serialized again. */
 const BODY = '{ "type":  "entity.created" }';
 
 @Controller('webhook')
@@ -59,7 +59,7 @@ afterEach(async () => {
 });
 afterAll(() => simulator.stop());
 
-/** The address of the webhook route of an application. */
+/** Starts an application and returns the URL of its webhook route. */
 async function start(
   platform: Platform,
   options: ServiceModuleOptions = simulator.moduleOptions(),
@@ -86,7 +86,7 @@ const statusOf = async (answer: Promise<Response>): Promise<number> => (await an
 const linesOfGuard = (): string[] => logger.linesOf('ServiceWebhookGuard');
 
 describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (platform) => {
-  it('lets a webhook of the service pass, and answers any other with 401 and no detail', async () => {
+  it('ServiceWebhookGuard accepts a signed webhook of the service and answers any other with 401 and no detail', async () => {
     const url = await start(platform);
     expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(200);
     expect(await statusOf(simulator.sendWebhook(url, { type: 'consent.expired' }))).toBe(200);
@@ -125,7 +125,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(linesOfGuard()).toEqual([]);
   });
 
-  it('has its own header and secret', async () => {
+  it('ServiceWebhookGuard uses the configured header and accepts each of several secrets', async () => {
     const options = simulator.moduleOptions();
     const url = await start(platform, { ...options, webhook: { secret: 'new\nold', header: 'X-Brand-Sig' } });
     const sign = (secret: string) => ({
@@ -137,11 +137,11 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
       ['new\nold', 401],
     ] as const)
       expect(await statusOf(simulator.sendWebhook(url, BODY, sign(secret)))).toBe(status);
-    // In the default header.
+    // The signature is in the default header, which this module does not read.
     expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(401);
   });
 
-  it('answers 500 if the application keeps no raw body, and says so to the log alone', async () => {
+  it('ServiceWebhookGuard answers 500 if the application keeps no raw body, and only the log says why', async () => {
     const url = await start(platform, undefined, { rawBody: false });
     const answer = await simulator.sendWebhook(url, BODY);
     expect(answer.status).toBe(500);
@@ -149,13 +149,13 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(linesOfGuard()).toEqual([
       expect.stringContaining('Create it with NestFactory.create(AppModule, { rawBody: true }).'),
     ]);
-    // An outsider without a signature learns nothing, and writes nothing to the log.
+    // A caller without a signature learns nothing from the response and causes no log line.
     const headers = { 'content-type': 'application/json', connection: 'close' };
     expect(await statusOf(fetch(url, { method: 'POST', headers, body: BODY }))).toBe(401);
     expect(linesOfGuard()).toHaveLength(1);
   });
 
-  it('takes other content types and larger bodies with a parser of Nest', async () => {
+  it('ServiceWebhookGuard accepts other content types and larger bodies if the application adds a body parser', async () => {
     const long = JSON.stringify({ text: 'x'.repeat(1_100_000) });
     const xml = { 'content-type': 'application/xml' };
     const without = await start(platform);
@@ -186,7 +186,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(await statusOf(simulator.sendWebhook(url, '<a/>', other))).toBe(401);
   });
 
-  it('does not start without a secret, and names the option', async () => {
+  it('an application with ServiceWebhookGuard does not start without a secret, and the error names the option', async () => {
     const options = { ...simulator.moduleOptions(), webhook: {} };
     const error = (await rejection(start(platform, options))) as Error;
     expect(error.message).toContain(
@@ -194,7 +194,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     );
   });
 
-  it('answers 500 while the secret cannot be read for the first time, and the log names the option', async () => {
+  it('ServiceWebhookGuard answers 500 while the first read of the secret fails, and the log names the option', async () => {
     const secret = () => Promise.reject(new Error('token of the vault'));
     const url = await start(platform, { ...simulator.moduleOptions(), webhook: { secret } });
     expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(500);
@@ -203,7 +203,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(lines).not.toContain('token of the vault');
   });
 
-  it('is of a named module if it is given the WebhooksService of that', async () => {
+  it('a guard with the WebhooksService of a named module verifies with the secret of that module', async () => {
     @Injectable()
     class KsaWebhookGuard extends ServiceWebhookGuard {
       constructor(@InjectService(WebhooksService, 'ksa') webhooks: WebhooksService) {
@@ -226,7 +226,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     await ksa.stop();
   });
 
-  it('takes webhooks without a signature from a test of the application, if a double says so', async () => {
+  it("a double of webhooks.verify decides in a host's test which webhooks ServiceWebhookGuard accepts", async () => {
     const builder = Test.createTestingModule({
       imports: [ServiceModule.forRoot()],
       controllers: [WebhookController],
@@ -251,7 +251,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
 });
 
 describe('createServiceClient().webhooks', () => {
-  it('verifies by the same options, and refuses to without a secret', async () => {
+  it('webhooks.verify uses the options of createServiceClient and rejects if they have no secret', async () => {
     const options = { ...simulator.moduleOptions(), webhook: { secret: 's3cret', header: 'X-Brand' } };
     const client = await createServiceClient(options);
     const signature = `sha512=${createHmac('sha512', 's3cret').update(BODY).digest('hex')}`;
@@ -271,7 +271,7 @@ describe('createServiceClient().webhooks', () => {
 });
 
 describe('simulator.sendWebhook()', () => {
-  it('has the secret and the header of env(), and those of a named module', async () => {
+  it('sendWebhook signs with the secret and header that env() and moduleOptions() give the application', async () => {
     const own = await startSimulator({ webhookHeader: 'x-brand', webhookSecret: 'of the test' });
     expect(own.env({ name: 'ksa' })).toMatchObject({
       SERVICE_KSA_WEBHOOK_SECRET: 'of the test',

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import ts from 'typescript';
 import { readDocument, ROOT, type Snippets, writeSnippets } from '../helpers/readme.js';
 
-/** The snippets and all that they import, by the project's own settings. */
+/** Makes one program of the snippets and their imports, with the project's compiler settings. */
 function programOf(documents: Snippets[]): ts.Program {
   const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (file) => ts.sys.readFile(file)) as {
     config: { compilerOptions: object };
@@ -24,7 +24,7 @@ function problemsIn({ files }: Snippets, program: ts.Program): string[] {
     );
 }
 
-it('The TypeScript of every document compiles', async () => {
+it('the TypeScript code of the README and of all guides except the recipes compiles', async () => {
   const files = await readdir(join(ROOT, 'docs'));
   // Recipes are compiled in test/consumers, which installs their packages.
   const guides = files.filter((name) => name.endsWith('.md') && name !== 'recipes.md');
@@ -38,7 +38,7 @@ it('The TypeScript of every document compiles', async () => {
     else await snippets.remove();
   }
   expect(documents.size).toBeGreaterThanOrEqual(9);
-  // One compilation: each loads Nest, axios and Node's types anew.
+  // Compile all at once, because each compilation loads the types of Nest, axios and Node again.
   const program = programOf([...documents.values()]);
   const problems = [...documents].map(([name, snippets]) => [name, problemsIn(snippets, program)]);
   expect(problems).toEqual([...documents.keys()].map((name) => [name, []]));

@@ -47,13 +47,13 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
     await simulator.stop();
   });
 
-  /** All of them, at once. @returns milliseconds until the last one had a token */
+  /** All processes request the customer's token at once. @returns milliseconds until the last one has it */
   async function allGet(customer: string, processes = fleet): Promise<number> {
     const begun = performance.now();
     await Promise.all(processes.map((one) => one.order('customer', { customer })));
     return performance.now() - begun;
   }
-  function told(what: string, ms: number): number {
+  function reportRequests(what: string, ms: number): number {
     const requests = simulator.tokenRequests.length;
     tell(
       `${what}: ${requests} requests of ${fleet.length} processes, the last token after ${(ms / 1_000).toFixed(1)} s`,
@@ -61,7 +61,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
     return requests;
   }
 
-  /** With tokens of 3 s. */
+  /** Starts a steady load in each process, with tokens that live for 3 s. */
   async function load(perSecond: number): Promise<void> {
     simulator.tokenLifetime = 3;
     simulator.revokeTokens();
@@ -72,32 +72,35 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
   const reports = (): Promise<FleetReport[]> =>
     Promise.all(fleet.map((one) => one.order<FleetReport>('report')));
 
-  redisIt('make one request at the start, and one for a customer', async () => {
-    expect(requestsAtStart).toBe(1);
-    const customer = 'customer-of-a-bank';
-    const [first, ...others] = fleet;
-    const token = await first.order<string>('customer', { customer });
-    for (const one of others) expect(await one.order('customer', { customer })).toBe(token);
-    expect(simulator.tokenRequests).toHaveLength(1);
-    const { shown, bytes } = await scanRedis(observer, simulator, { customer, token });
-    expect(shown).toEqual([]);
-    // Without a lock, or the sign of a request that took its time.
-    expect((await observer.keys('*')).filter((key) => key.endsWith('}'))).toHaveLength(2);
-    tell(`bytes of each key: ${[...new Set(bytes)].join(', ')}`);
-  });
+  redisIt(
+    `${PROCESSES} processes share one token request at the start and one for each customer`,
+    async () => {
+      expect(requestsAtStart).toBe(1);
+      const customer = 'customer-of-a-bank';
+      const [first, ...others] = fleet;
+      const token = await first.order<string>('customer', { customer });
+      for (const one of others) expect(await one.order('customer', { customer })).toBe(token);
+      expect(simulator.tokenRequests).toHaveLength(1);
+      const { shown, bytes } = await scanRedis(observer, simulator, { customer, token });
+      expect(shown).toEqual([]);
+      // Count tokens only: locks and heartbeats of slow token requests have other key names.
+      expect((await observer.keys('*')).filter((key) => key.endsWith('}'))).toHaveLength(2);
+      tell(`bytes of each key: ${[...new Set(bytes)].join(', ')}`);
+    },
+  );
 
   redisIt.each([2_000, 8_500, 4_000])(
-    'make at most 3 requests to an endpoint that takes %s ms',
+    'the processes send at most 3 requests to a token endpoint that takes %s ms',
     async (delayMs) => {
       simulator.fail({ face: 'token', fault: { delayMs }, times: Infinity });
       const took = await allGet(`slow-${delayMs}`);
-      expect(told(`endpoint of ${delayMs} ms`, took)).toBeLessThanOrEqual(3);
+      expect(reportRequests(`endpoint of ${delayMs} ms`, took)).toBeLessThanOrEqual(3);
     },
     LIMIT,
   );
 
   redisIt(
-    'make at most 4 requests in 12 s to an endpoint that never answers',
+    'the processes send at most 4 requests in 12 s to a token endpoint that never responds',
     async () => {
       simulator.fail({ face: 'token', fault: 'hang', times: Infinity });
       const end = performance.now() + 30_000;
@@ -117,7 +120,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
   );
 
   redisIt(
-    'make at most 30 requests in 10 s to an endpoint that answers 503, with 200 replicas, whose calls end within 3 s',
+    '200 replicas send at most 30 requests in 10 s to a token endpoint that responds 503, and calls end within 3 s',
     async () => {
       const cold = startFleet(4, simulator, redis.url);
       try {
@@ -139,7 +142,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
   );
 
   redisIt(
-    'wait for the lock of one that dies at most, and no call fails',
+    'if the process that holds the lock dies, the others get a token within 5 s and no call fails',
     async () => {
       simulator.fail({ face: 'token', fault: 'hang' });
       const [first, ...others] = fleet;
@@ -152,14 +155,14 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
       await lost;
       fleet = others;
       const took = (await waiting) - 1_000;
-      expect(told('the process that asks dies', took)).toBeLessThanOrEqual(3);
+      expect(reportRequests('the process that asks dies', took)).toBeLessThanOrEqual(3);
       expect(took).toBeLessThan(5_000);
     },
     LIMIT,
   );
 
   redisIt(
-    'make one request at each refresh point',
+    'the processes send at most 1.4 token requests per token lifetime under a steady load',
     async () => {
       await load(10);
       await pause(60_000);
@@ -168,18 +171,18 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
         expect(calls).toBeGreaterThan(0);
       }
       const at = simulator.tokenRequests.map(({ receivedAt }) => receivedAt);
-      // Of 3 s a token is used for 2 s, as its last second is not.
+      // A token of 3 s is used for 2 s, because it is not used in its last second.
       const lifetimes = ((at.at(-1) ?? 0) - at[0]) / 2_000;
       const perLifetime = (at.length - 1) / lifetimes;
       tell(`${at.length} token requests in 60 s: ${perLifetime.toFixed(2)} a lifetime`);
-      // 1.37 by the policy, however many they are.
+      // The renewal policy leads to 1.37, whatever the number of processes.
       expect(perLifetime).toBeLessThanOrEqual(1.4);
     },
     LIMIT,
   );
 
   redisIt(
-    'answer each call, whatever becomes of Redis, and share again',
+    'every call succeeds while Redis is flushed, full, read-only, frozen or down, and tokens are shared again afterwards',
     async () => {
       await load(10);
       const during = async (what: string, ms: number): Promise<void> => {

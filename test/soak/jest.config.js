@@ -1,14 +1,14 @@
 import base from '../../jest.config.js';
 
 /**
- * What takes long: `npm run test:soak`. `npm test` has a short version of each.
+ * The tests that take long: `npm run test:soak`. `npm test` runs short versions of some of them.
  *
  * @type {import('jest').Config}
  */
 export default {
   ...base,
   rootDir: '../..',
-  // They compute, and measure what goes on under a load of their own: 1,000 replicas beside a fleet would fail it.
+  // These tests use much CPU time and measure under their own load, so two of them at once would disturb each other.
   maxWorkers: 1,
   globals: { SOAK: true },
   testMatch: [

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { runSource } from '../helpers/source-process.js';
 
-/** Hosts whose only module is ours, by what never ends in them; `then` is done with a host that starts. */
+/** Hosts by the function that never settles in them. If a host starts, `then` runs with it. */
 const HOSTS: Record<string, { imports: string; then?: string; fails: RegExp }> = {
   'the tls function': {
     imports: `ServiceModule.forRoot({ urls, appToken: 'token', authentication: 'mtls', tls: never })`,
@@ -16,7 +16,7 @@ const HOSTS: Record<string, { imports: string; then?: string; fails: RegExp }> =
     imports: `ServiceModule.forRoot({ urls, appToken: 'token', tokenStore: { get: never, set: never, delete: never, check: never } })`,
     fails: /- tokenStore: its method check\(\) failed, or took longer than 10 s/,
   },
-  'the tls function, when the certificate is read again': {
+  'the tls function at a reload': {
     imports: `ServiceModule.forRoot({ urls, appToken: 'token', tls: thenNever })`,
     then: 'await new Promise((resolve) => setTimeout(resolve, 70_000)); await app.get(ServiceAuthService).reloadCertificate(); await app.close(); throw new Error("read again");',
     fails: /^read again$/,
@@ -76,27 +76,30 @@ const program = `
     .join('\n')}
   process.exitCode = 7;`;
 
-describe('A start or a call that waits for a function that never ends fails with a message, also where nothing else keeps the process running:', () => {
+describe('functions of a host that never settle, in a process that nothing else keeps running', () => {
   let run: Awaited<ReturnType<typeof runSource>>;
 
   beforeAll(async () => {
     run = await runSource(program);
   });
 
-  it.each(Object.entries(HOSTS))('%s', (name, { fails }) => {
-    const ends = run.output
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as { name: string });
-    // Timers of one host would keep the process running for the next.
-    expect(ends.find((end) => end.name === name)).toEqual({
-      name,
-      message: expect.stringMatching(fails),
-      timers: [],
-    });
-  });
+  it.each(Object.entries(HOSTS))(
+    'a start or call that waits for %s ends in time and leaves no timer',
+    (name, { fails }) => {
+      const ends = run.output
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { name: string });
+      // A timer that one host leaves would keep the process running while the next host is tested.
+      expect(ends.find((end) => end.name === name)).toEqual({
+        name,
+        message: expect.stringMatching(fails),
+        timers: [],
+      });
+    },
+  );
 
-  it('and then the process ends', () => {
+  it('the process exits by itself after all these hosts have ended', () => {
     expect(run.code).toBe(7);
   });
 });

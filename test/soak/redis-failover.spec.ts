@@ -22,10 +22,10 @@ type Client = (NodeRedisClient | IoredisClient) & {
   destroy?(): unknown;
 };
 type Make = (seeds: RedisTopology['seeds']) => Client;
-/** What docs/fleet.md exports. */
+/** The exports of the code in docs/fleet.md. */
 type Guide = Record<'nodeRedisCluster' | 'ioredisCluster' | 'nodeRedisSentinel' | 'ioredisSentinel', Make>;
 
-/** Clients as the guide makes them, and with their defaults, which keep commands until there is a connection. */
+/** Clients as the guide makes them, and with default settings, which queue commands while there is no connection. */
 const TOPOLOGIES: [string, typeof startCluster, (guide: Guide) => Record<string, Make>][] = [
   [
     'Redis Cluster',
@@ -50,7 +50,7 @@ const TOPOLOGIES: [string, typeof startCluster, (guide: Guide) => Record<string,
   ],
 ];
 
-describe('another server of Redis becomes the master, under 200 calls a second', () => {
+describe('Redis failover under 200 calls a second', () => {
   const ends: (() => unknown)[] = [];
   let snippets: Snippets;
 
@@ -71,7 +71,7 @@ describe('another server of Redis becomes the master, under 200 calls a second',
   }
 
   redisIt.each(TOPOLOGIES)(
-    '%s: no call fails, and tokens are shared again',
+    'no call fails during a failover of %s, and tokens are shared again afterwards',
     async (name, start, clientsOf) => {
       const simulator = await ServiceSimulator.start();
       ends.push(() => simulator.stop());
@@ -105,7 +105,7 @@ describe('another server of Redis becomes the master, under 200 calls a second',
         const call = async (): Promise<void> => {
           calls += 1;
           const begun = performance.now();
-          // Ten new customers a second, each of whom several modules ask for.
+          // There are ten new customers a second, and several modules request the token of each.
           await (calls % 2 === 0 ? banks.list() : auth.getCustomerToken(`c-${Math.floor(calls / 20)}`));
           longest.set(kind, Math.max(longest.get(kind) ?? 0, performance.now() - begun));
         };
@@ -120,7 +120,7 @@ describe('another server of Redis becomes the master, under 200 calls a second',
         const since = (): string => `${((performance.now() - begun) / 1000).toFixed(1)} s`;
         await change;
         const changed = since();
-        // All have the same token, one that came later.
+        // Wait until all modules have the same token and it is a new one.
         const before = await apiTokens();
         for (let now = before; now.length > 1 || before.includes(now[0]); now = await apiTokens())
           await sleep(50);

@@ -10,7 +10,7 @@ const REPLICAS = 1_000;
 const PROCESSES = 5;
 const WAVES = 10;
 const LIFETIME_S = 24;
-/** A token is not used in the last tenth of its life. */
+/** A token is not used in the last tenth of its lifetime. */
 const USABLE_MS = LIFETIME_S * 1_000 * 0.9;
 const MOST_IN_A_LIFE = 1.4;
 const SCOPES = ['api', ...Array.from({ length: 20 }, (_, index) => `customer.c-${index}`)];
@@ -38,7 +38,7 @@ describe('a thousand replicas that share their tokens over Redis', () => {
   const all = <T = void>(order: 'start' | 'restart' | 'report', count = 0): Promise<T[]> =>
     Promise.all(processes.map((one) => one.order<T>(order, { count: count / PROCESSES })));
 
-  /** @param extra requests for each token beside its renewals */
+  /** @param extra requests for each token in addition to its renewals */
   async function phase(name: string, run: () => Promise<unknown>, extra = 0): Promise<void> {
     simulator.clearRequests();
     const begun = performance.now();
@@ -53,14 +53,14 @@ describe('a thousand replicas that share their tokens over Redis', () => {
         `${inALife.toFixed(2)} in a life; the longest wait ${Math.round(wait)} ms`,
     );
     expect(reports.flatMap(({ failures }) => failures)).toEqual([]);
-    // Whole ones: a phase may begin just before a renewal.
+    // Round up, because a phase may begin just before a renewal.
     expect(requests).toBeLessThanOrEqual(SCOPES.length * (extra + Math.ceil(MOST_IN_A_LIFE * lives)));
   }
 
   redisIt(
-    `make at most ${MOST_IN_A_LIFE} requests in the life of a token, and none is missing`,
+    `${REPLICAS} replicas send at most ${MOST_IN_A_LIFE} token requests per token lifetime, and no replica fails to get a token`,
     async () => {
-      // One more: a process whose start blocks it for longer works alone for 5 s.
+      // One extra request: a process whose event loop is blocked during its start works without the store for 5 s.
       await phase('start', () => all('start', REPLICAS), 1);
       await phase('rolling restart', async () => {
         for (let wave = 0; wave < WAVES; wave += 1) await all('restart', REPLICAS / WAVES);
