@@ -52,10 +52,10 @@ export function certificateRefusedError(
   describeOption: DescribeOption,
   identity: RefusedIdentity = {},
 ): ServiceCertificateError {
-  const { lastIssuer, keyType, isTls13, isReportedMissing: isMissed } = identity;
+  const { lastIssuer, keyType, isTls13, isReportedMissing } = identity;
   const because = reason ? ` (${reason})` : '';
   const isUnsent =
-    isMissed === true ||
+    isReportedMissing === true ||
     /CERTIFICATE_REQUIRED$/.test(reason ?? '') ||
     (isTls13 === true && isUnsupportedInTls13(keyType));
   const issuer = /UNKNOWN_CA|HTTP \d/.test(because) ? lastIssuer : undefined;

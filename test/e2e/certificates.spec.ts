@@ -194,7 +194,7 @@ describe('The certificate in use', () => {
     };
     expect(auth.certificate).toEqual(certificate);
     expect(auth.identityStatus).toEqual({ healthy: true, certificate, daysLeft: expect.any(Number) });
-    expect(logger.lines.join('\n')).not.toMatch(/ends in/);
+    expect(logger.lines.join('\n')).not.toMatch(/expires in/);
   });
 
   it('is warned of with its date where it ends soon', async () => {
@@ -205,7 +205,7 @@ describe('The certificate in use', () => {
     const date = notAfter.toISOString().replace('.000Z', 'Z');
     expect(logger.linesOf('ServiceModule')).toContainEqual(
       expect.stringMatching(
-        `^tls\\.certificate: "CN=soon" .* ends in 19 days, on ${date}\\. Generate a new one in the developer portal`,
+        `^tls\\.certificate: "CN=soon" .* expires in 19 days, on ${date}\\. Generate a new one in the developer portal`,
       ),
     );
     expect(auth.identityStatus).toMatchObject({ healthy: true, daysLeft: 19 });

@@ -425,7 +425,7 @@ describe('host logger that fails', () => {
       expect(failed).toEqual(
         expect.arrayContaining([
           expect.stringMatching(/calls go to/),
-          expect.stringMatching(/CN=first.* ends in [45] days/),
+          expect.stringMatching(/CN=first.* expires in [45] days/),
           expect.stringMatching(/new client identity is in use.*CN=third/),
         ]),
       );

@@ -25,7 +25,7 @@ export function watchExpiry(inUse: () => LoadedIdentity, clock: Clock, log: Log)
       const key = [level, option, ...found.map(({ fingerprint256 }) => fingerprint256)].join();
       const last = before.get(key) ?? -Infinity;
       const isDue = monotonic - last >= DAY_MS;
-      if (isDue) log[level](`${option}: ${describeEnding(found, now)}. ${renew} in place of this one.`);
+      if (isDue) log[level](`${option}: ${describeExpiry(found, now)}. ${renew} in place of this one.`);
       warnedAt.set(key, isDue ? monotonic : last);
     }
     cancel = clock.watch(warn, CHECK_PERIOD_MS);
@@ -37,28 +37,28 @@ export function watchExpiry(inUse: () => LoadedIdentity, clock: Clock, log: Log)
 /** Finds the certificates to renew, with one entry for each log line. */
 function findDueForRenewal({ sent, chain }: LoadedIdentity, now: number) {
   const options = [
-    ['tls.certificate', sent, 'Generate a new one in the developer portal and put it, with its new key,'],
-    ['tls.chain', chain, 'Download the chain anew from the developer portal and put it'],
+    ['tls.certificate', sent, 'Generate a new one in the developer portal and use it, with its new key,'],
+    ['tls.chain', chain, 'Download the current chain from the developer portal and use it'],
   ] as const;
   return options.flatMap(([option, certificates, renew]) => {
-    const ending = certificates.map(summarize).filter((each) => isDueForRenewal(each, now));
+    const expiring = certificates.map(summarize).filter((each) => isDueForRenewal(each, now));
     return (['error', 'warn'] as const).flatMap((level) => {
-      const found = ending.filter((each) => daysLeft(each, now) < 0 === (level === 'error'));
+      const found = expiring.filter((each) => daysLeft(each, now) < 0 === (level === 'error'));
       return found.length > 0 ? { level, option, found, renew } : [];
     });
   });
 }
 
-function describeEnding(found: readonly CertificateSummary[], now: number): string {
+function describeExpiry(found: readonly CertificateSummary[], now: number): string {
   const named = found.slice(0, MAX_NAMED).map((certificate) => {
     const left = daysLeft(certificate, now);
-    const ends =
+    const expires =
       left < 0
         ? 'expired'
         : left === 0
-          ? 'ends within a day,'
-          : `ends in ${left} day${left === 1 ? '' : 's'},`;
-    return `${describeCertificate(certificate)} ${ends} on ${formatDate(certificate.validTo)}`;
+          ? 'expires within a day,'
+          : `expires in ${left} day${left === 1 ? '' : 's'},`;
+    return `${describeCertificate(certificate)} ${expires} on ${formatDate(certificate.validTo)}`;
   });
   const more = found.length - named.length;
   return [...named, more > 0 ? `and ${more} more` : []].flat().join('; ');

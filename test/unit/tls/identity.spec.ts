@@ -618,11 +618,11 @@ describe('Expiry', () => {
     await clock.advance(DAY_MS);
     expect(lines).toEqual([
       expect.stringMatching(
-        /^warn: tls\.certificate: "CN=ending" .* ends in 29 days, on \d{4}-.*Generate a new one/,
+        /^warn: tls\.certificate: "CN=ending" .* expires in 29 days, on \d{4}-.*Generate a new one/,
       ),
     ]);
     await clock.advance(28 * DAY_MS);
-    expect(ends().at(-1)).toBe('warn: tls.certificate: "CN=ending" ends in 1 day');
+    expect(ends().at(-1)).toBe('warn: tls.certificate: "CN=ending" expires in 1 day');
     await clock.advance(2 * DAY_MS);
     expect(ends().at(-1)).toBe('error: tls.certificate: "CN=ending" expired');
     expect(lines).toHaveLength(31);
@@ -641,7 +641,7 @@ describe('Expiry', () => {
     pems.chain += other.certificate + root.certificate;
     const identity = await start(tlsSettings(pems));
     expect(ends()).toEqual([
-      'warn: tls.certificate: "CN=ours" ends in 20 days; "CN=Issuing" ends in 9 days',
+      'warn: tls.certificate: "CN=ours" expires in 20 days; "CN=Issuing" expires in 9 days',
       'error: tls.chain: "CN=Old" expired',
     ]);
     expect(identity.certificate?.subject).toBe('CN=ours');
@@ -657,7 +657,7 @@ describe('Expiry', () => {
     await clock.advance((15.9 / 24) * DAY_MS);
     expect(lines).toEqual([]);
     await clock.advance((0.4 / 24) * DAY_MS);
-    expect(ends()).toEqual(['warn: tls.certificate: "CN=short" ends within a day']);
+    expect(ends()).toEqual(['warn: tls.certificate: "CN=short" expires within a day']);
     await clock.advance((7.6 / 24) * DAY_MS);
     expect(lines).toHaveLength(1);
     await clock.advance((0.3 / 24) * DAY_MS);
