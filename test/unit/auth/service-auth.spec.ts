@@ -119,15 +119,15 @@ describe('ServiceAuthService: tokens', () => {
     ['..', '..'],
     ['a path', '../x'],
     ['%2e', '%2e'],
-    ['unicode', 'ä'],
-    ['fullwidth', '\uff0e'],
+    ['a letter outside ASCII', 'ä'],
+    ['a fullwidth full stop', '\uff0e'],
     ['129 characters', 'x'.repeat(129)],
     ['1 MB', 'x'.repeat(1024 * 1024)],
     ['a number', 7],
     ['null', null],
     ['an object', { toString: () => 'c1' }],
   ])(
-    'rejects an invalid customer id (%s) without a token request and without quoting the id in the error',
+    'rejects an invalid customer id (%s) without a token request, and does not quote the id in the error',
     async (_name, id) => {
       const { auth, requestedScopes } = await setUp();
       const refused = auth.getCustomerToken(id as string);
@@ -180,7 +180,7 @@ describe('ServiceAuthService: tokens', () => {
     [true, 1],
     [false, 3],
   ])(
-    'with once: %j requests the token at most %d times while the token endpoint answers 503',
+    'with once: %j, gives up after attempt %d while the token endpoint responds with 503',
     async (once, times) => {
       const { auth, clock, requestedScopes, endpoint } = await setUp();
       endpoint.status = 503;
@@ -271,9 +271,9 @@ describe('ServiceAuthService: authorization headers', () => {
 describe('Closing the client', () => {
   it.each<[string, (auth: Awaited<ReturnType<typeof setUp>>['auth']) => Promise<unknown>]>([
     ['a token', (auth) => auth.getApiToken()],
-    ['headers', (auth) => auth.authorizationHeaders()],
+    ['authorization headers', (auth) => auth.authorizationHeaders()],
   ])(
-    'close() waits until a caller that was already waiting for %s has received the token',
+    'close() waits until a caller that is already waiting for %s has received the result',
     async (_name, ask) => {
       const { auth, close, slowDown } = await setUp();
       const respond = slowDown();
@@ -317,7 +317,7 @@ describe('Token options', () => {
     ['oauth', 1],
     ['mtls', 0],
   ] as const)(
-    'refresh: scheduled with %s authentication makes %d token requests at the start',
+    'with refresh: scheduled and %s authentication, the number of token requests at the start is %d',
     async (authentication, count) => {
       const { start, requestedScopes } = await setUp({
         authentication,
@@ -374,7 +374,7 @@ describe('Token options', () => {
     [true, 2],
     [false, 1],
   ])(
-    'with oauth.mtls %j makes %d token requests when the client certificate changes between two calls',
+    'with oauth.mtls: %j, the number of token requests for two calls with a certificate change in between is %d',
     async (mtls, count) => {
       let change: () => void = () => undefined;
       const { auth, requestedScopes } = await setUp(

@@ -20,7 +20,7 @@ import { sleep } from '../../../lib/time/timers.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { inSoak } from '../../helpers/in-soak.js';
 import { readDocument } from '../../helpers/readme.js';
-import { standStill } from '../../helpers/stand-still.js';
+import { blockEventLoop } from '../../helpers/block-event-loop.js';
 import { FakeSource, makeCache } from './fakes.js';
 
 const OWNER = { tokenUrl: 'https://auth.example/oauth2/token', clientId: 'client-1' };
@@ -940,7 +940,7 @@ describe('Shared token store: store failures', () => {
     const { store } = setUpGuarded({ reads, timeout: 100 });
     const guarded = new GuardedStore(store, { clock: systemClock, log: SILENT });
     const answer = guarded.get('a');
-    standStill(200);
+    blockEventLoop(200);
     expect(await answer).toBe('value');
     expect(guarded.isAvailable).toBe(true);
   });

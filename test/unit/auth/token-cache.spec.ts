@@ -585,7 +585,7 @@ describe('Token cache: renewals before expiry', () => {
     },
   );
 
-  it('logs a failed renewal once, but no failure that a caller receives and none after close()', async () => {
+  it('logs the ServiceError of a renewal that no caller waits for, but neither other errors nor the abort by close()', async () => {
     const error = new ServiceTokenError({
       code: 'token_refused',
       message: 'It is down.',

@@ -116,7 +116,7 @@ async function rejectionOf(promise: Promise<unknown>): Promise<TokenFailure> {
 /** The message and the hint of an error. */
 const textOfError = ({ message, hint }: ServiceError): string => [message, hint].filter(Boolean).join(' ');
 
-it('sends the token request as the form that docs/service.md shows, and encodes a secret with special characters correctly', async () => {
+it('TokenEndpoint sends the token request as the form that docs/service.md shows, and encodes a secret with special characters correctly', async () => {
   const { server, request } = await setUp({ respond: ({ form }) => granted(form.get('scope')) });
   expect(await request('customer.a+b@c')).toMatchObject({ accessToken: 'token', scope: 'customer.a+b@c' });
   const [{ method, url, headers, form }] = server.arrived;
@@ -134,7 +134,7 @@ it('sends the token request as the form that docs/service.md shows, and encodes 
   });
 });
 
-it('rejects a caller that aborts with the abort reason of the caller', async () => {
+it('TokenEndpoint rejects a caller that aborts with the abort reason of the caller', async () => {
   const controller = new AbortController();
   const reason = new Error('changed my mind');
   const { request } = await setUp({ respond: () => (controller.abort(reason), { fault: 'silent' }) });

@@ -466,7 +466,7 @@ describe('classify()', () => {
     ['error:0A000126:SSL routines::<b>evil</b>\r\n:', 'EPROTO', undefined],
     ['a message that is not an OpenSSL error', 'EPROTO', undefined],
   ])(
-    "takes the reason of an EPROTO error from OpenSSL's message, but no text that the peer may have written: %s",
+    'takes the reason of an EPROTO error only from a well-formed message of OpenSSL: %s',
     (message, reason, alert) => {
       expect(classify(coded('EPROTO', `write EPROTO 80D2:${message}`))).toEqual({
         kind: 'tls',
@@ -544,72 +544,69 @@ describe('classify()', () => {
 const JSON_TYPE = 'application/json';
 const HTML = 'text/html; charset=utf-8';
 
-describe('certificateVerdict()', () => {
+describe('Certificate verdict of a response', () => {
   it.each([
     [
       'an nginx page about a missing certificate',
+      'refused',
       400,
       HTML,
       '<center>No required SSL certificate was sent</center>',
-      'refused',
     ],
     [
       'an nginx page about a bad certificate',
+      'refused',
       400,
       HTML,
       '<center>The SSL certificate error</center>',
-      'refused',
     ],
     [
       'an nginx page without a content type',
+      'refused',
       400,
       undefined,
       ' \n<html>No required SSL certificate was sent',
-      'refused',
     ],
-    ['status 495 of nginx', 495, JSON_TYPE, '{}', 'refused'],
-    ['status 496 of nginx', 496, undefined, '', 'refused'],
+    ['status 495 of nginx', 'refused', 495, JSON_TYPE, '{}'],
+    ['status 496 of nginx', 'refused', 496, undefined, ''],
     [
       'a 403 page that names the client certificate',
+      'refused',
       403,
       HTML,
       '<p>Client Certificate required</p>',
-      'refused',
     ],
     [
       'a 403 page of HAProxy that names no cause',
+      'perhaps',
       403,
       HTML,
       '<h1>403 Forbidden</h1>Request forbidden.',
-      'perhaps',
     ],
-    ['a 401 page of HAProxy that names no cause', 401, undefined, '<html><h1>401</h1>', 'perhaps'],
-    ['a 400 page that names no certificate', 400, HTML, '<h1>Bad Request</h1>', undefined],
+    ['a 401 page of HAProxy that names no cause', 'perhaps', 401, undefined, '<html><h1>401</h1>'],
+    ['a 400 page that names no certificate', undefined, 400, HTML, '<h1>Bad Request</h1>'],
     [
       'a 403 with a JSON error of the service',
+      undefined,
       403,
       JSON_TYPE,
       '{"status":"FORBIDDEN","message":"certificate"}',
-      undefined,
     ],
-    ['a 400 with a JSON error of the service', 400, JSON_TYPE, '{"message":"no certificate"}', undefined],
-    ['a 403 with plain text', 403, 'text/plain', 'no certificate', undefined],
-    ['a 404 page that mentions a certificate', 404, HTML, '<p>certificate</p>', undefined],
+    ['a 400 with a JSON error of the service', undefined, 400, JSON_TYPE, '{"message":"no certificate"}'],
+    ['a 403 with plain text', undefined, 403, 'text/plain', 'no certificate'],
+    ['a 404 page that mentions a certificate', undefined, 404, HTML, '<p>certificate</p>'],
     [
       'a 400 page that mentions a certificate only after 5,000 characters',
+      undefined,
       400,
       HTML,
       `<html>${' '.repeat(5_000)}certificate`,
-      undefined,
     ],
-  ])(
-    'judges correctly whether the response refuses the client certificate: %s',
-    (_, status, type, text, verdict) => {
-      const headers = type === undefined ? {} : { 'content-type': type };
-      const answer = { status, statusText: '', headers, body: Buffer.from(text), untilClose: false };
-      expect(certificateVerdict(answer)).toBe(verdict);
-    },
-  );
+  ])('certificateVerdict() of %s is %s', (_, verdict, status, type, text) => {
+    const headers = type === undefined ? {} : { 'content-type': type };
+    const answer = { status, statusText: '', headers, body: Buffer.from(text), untilClose: false };
+    expect(certificateVerdict(answer)).toBe(verdict);
+  });
 });
 
 describe('Faults during the TLS handshake', () => {

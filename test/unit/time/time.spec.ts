@@ -4,7 +4,7 @@ import { askedDelay, retryDelay } from '../../../lib/time/back-off.js';
 import { systemClock, timerDelay, watching } from '../../../lib/time/clock.js';
 import { sleep, within } from '../../../lib/time/timers.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
-import { standStill } from '../../helpers/stand-still.js';
+import { blockEventLoop } from '../../helpers/block-event-loop.js';
 
 const hang = (): Promise<never> => new Promise(() => undefined);
 
@@ -27,7 +27,7 @@ describe('System clock', () => {
     const called: string[] = [];
     const cancel = systemClock.schedule(() => called.push('late'), 10);
     setTimeout(cancel, 10);
-    standStill(20);
+    blockEventLoop(20);
     await new Promise<void>((resolve) => systemClock.schedule(resolve, 10));
     expect(called).toEqual([]);
   });

@@ -10,7 +10,7 @@ import { exchange } from '../../../lib/exchange/exchange.js';
 import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
 import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
-import { standStill } from '../../helpers/stand-still.js';
+import { blockEventLoop } from '../../helpers/block-event-loop.js';
 import { call, mtlsServer, type MtlsServer, type MtlsServerOptions } from '../../helpers/mtls-server.js';
 import { until } from '../../helpers/until.js';
 import { loadIdentity, tlsSettings } from './tls-settings.js';
@@ -373,7 +373,7 @@ describe('A proxy that opens no tunnel', () => {
   it('is none whose answer came while this process stood still', async () => {
     const proxy = await proxyServer((socket) => {
       socket.write(ESTABLISHED);
-      standStill(350);
+      blockEventLoop(350);
     });
     const tunnel = tunnelThrough(proxy, 300);
     const written = once(tunnel, 'drain');

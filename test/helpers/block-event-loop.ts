@@ -1,5 +1,5 @@
 /** Blocks the event loop: no timer fires and no socket is read until the time is over. */
-export function standStill(ms: number): void {
+export function blockEventLoop(ms: number): void {
   const end = performance.now() + ms;
   while (performance.now() < end);
 }
