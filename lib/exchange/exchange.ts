@@ -152,7 +152,7 @@ class RunningExchange {
         endsAt: socketAt + connectTimeoutMs,
         reason: CONNECT_TIMEOUT,
       });
-    else if (phase === 'sent' && connection?.isOld)
+    else if (phase === 'sent' && connection?.wasIdleLong)
       limits.push({ limitMs: oldMs, endsAt: socketAt + oldMs, reason: OLD_CONNECTION_TIMEOUT });
     return limits.reduce((first, limit) => (limit.endsAt < first.endsAt ? limit : first));
   }

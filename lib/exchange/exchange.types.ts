@@ -8,7 +8,7 @@ export type ExchangeAgent = Agent & { stateOf?(socket: Socket): ExchangeConnecti
 /** What such an agent knows about one of its connections. */
 export interface ExchangeConnection {
   /** Whether the connection was idle for over 4 s before this request, so that it may be dead without a FIN or RST. */
-  readonly isOld: boolean;
+  readonly wasIdleLong: boolean;
   /** Whether a TLS session ticket has arrived, which shows that the server has accepted our certificate. */
   readonly hasTicket: boolean;
 }

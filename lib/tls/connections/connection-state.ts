@@ -8,7 +8,7 @@ import { type Clock } from '../../time/clock.js';
 const HINT_MARGIN_MS = 1_000;
 const MAX_HINT_MS = 60_000;
 /** A firewall or load balancer may have dropped a connection that was idle for longer, without a FIN or RST. */
-const OLD_MS = 4_000;
+const LONG_IDLE_MS = 4_000;
 const FIRST_UNRELIABLE_MS = 300_000;
 const MAX_UNRELIABLE_MS = 3_600_000;
 
@@ -35,8 +35,8 @@ export class ConnectionState {
   constructor(readonly origin: string) {}
 
   /** Whether the connection was idle for over 4 s before its current request, so that it may be dead without a FIN or RST. */
-  get isOld(): boolean {
-    return this.wasIdleMs > OLD_MS;
+  get wasIdleLong(): boolean {
+    return this.wasIdleMs > LONG_IDLE_MS;
   }
 
   idleMs(now: number): number {

@@ -167,10 +167,10 @@ export class KeepAliveAgent extends Agent {
     const now = this.#clock.now();
     state.wasIdleMs = state.idleMs(now);
     state.idleSince = undefined;
-    if (!state.isOld) return;
-    // The response resets `isOld`. A request that ends without one, after more than 1 s, shows that the connection was dead.
+    if (!state.wasIdleLong) return;
+    // The response resets `wasIdleLong`. A request that ends without one, after more than 1 s, shows that the connection was dead.
     request.once('close', () => {
-      if (state.isOld && this.#clock.now() - now > NO_RESPONSE_MS) this.#onNoResponse(state.origin);
+      if (state.wasIdleLong && this.#clock.now() - now > NO_RESPONSE_MS) this.#onNoResponse(state.origin);
     });
   }
 
@@ -283,7 +283,7 @@ export class KeepAliveAgent extends Agent {
 
   #onResponse(request: ClientRequest, response: IncomingMessage): void {
     const state = request.socket && this.#states.get(request.socket);
-    if (state?.isOld) this.#unreliable.delete(state.origin);
+    if (state?.wasIdleLong) this.#unreliable.delete(state.origin);
     state?.onResponse(response, this.#limits);
     if (this.#limits.nonRepeatable === 0 || mayHaveUnreadBody(request.method, response))
       request.shouldKeepAlive = false;
