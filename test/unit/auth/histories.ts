@@ -14,7 +14,7 @@ import { makeCache } from './fakes.js';
 const RESERVE_MS = 20_000;
 const SCOPES = ['api', 'customer.c1', 'customer.c2'];
 
-type Answer =
+type PlannedResponse =
   | { kind: 'token'; lifetime: number; delay: number }
   | { kind: 'reset' | 'refused' | 'busy' | 'limited'; delay: number };
 
@@ -53,21 +53,22 @@ class WatchedSource implements TokenSource {
 
   constructor(
     readonly clock: FakeClock,
-    readonly answers: Answer[],
+    readonly responses: PlannedResponse[],
   ) {}
 
   request(scope: string, { signal }: TokenRequestContext): Promise<TokenGrant> {
     if (this.#inFlight.has(scope)) this.violations.push(`two requests at a time for ${scope}`);
     this.#justify(scope);
     this.#inFlight.add(scope);
-    const answer = this.answers[this.#next++ % this.answers.length];
+    const plannedResponse = this.responses[this.#next++ % this.responses.length];
     const requestedAt = momentOf(this.clock);
     return new Promise<TokenGrant>((resolve, reject) => {
       const cancel = this.clock.schedule(() => {
         this.#inFlight.delete(scope);
-        if (answer.kind === 'token') resolve(this.#issue(scope, answer.lifetime, requestedAt));
-        else reject(this.#fail(scope, answer.kind));
-      }, answer.delay);
+        if (plannedResponse.kind === 'token')
+          resolve(this.#issue(scope, plannedResponse.lifetime, requestedAt));
+        else reject(this.#fail(scope, plannedResponse.kind));
+      }, plannedResponse.delay);
       signal.addEventListener('abort', () => {
         cancel();
         this.#inFlight.delete(scope);
@@ -154,7 +155,7 @@ const delay = fc.oneof(
   fc.integer({ min: 1, max: 500 }),
   fc.integer({ min: 500, max: 12_000 }),
 );
-const answer: fc.Arbitrary<Answer> = fc.oneof(
+const plannedResponse: fc.Arbitrary<PlannedResponse> = fc.oneof(
   {
     weight: 5,
     arbitrary: fc.record({
@@ -209,11 +210,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 async function replay(
   refresh: 'ahead' | 'scheduled' | 'on-expiry',
-  answers: Answer[],
+  responses: PlannedResponse[],
   steps: Step[],
 ): Promise<void> {
   const clock = new FakeClock();
-  const source = new WatchedSource(clock, answers);
+  const source = new WatchedSource(clock, responses);
   const cache = makeCache({ source, clock, refresh, customerReserveMs: RESERVE_MS });
   const faults: unknown[] = source.violations;
   const started = clock.monotonic();
@@ -294,7 +295,7 @@ async function replay(
 export function replayHistories(count: number, known: Parameters<typeof replay>[] = []): Promise<void> {
   const property = fc.asyncProperty(
     fc.constantFrom('ahead' as const, 'scheduled' as const, 'on-expiry' as const),
-    fc.array(answer, { minLength: 1, maxLength: 8 }),
+    fc.array(plannedResponse, { minLength: 1, maxLength: 8 }),
     fc.array(step, { minLength: 1, maxLength: 30 }),
     replay,
   );

@@ -134,10 +134,10 @@ function setUp() {
   /** Starts several processes that all want a token, and collects the token requests of all of them. */
   const startMany = (count: number, options: Partial<StoreSetUp> = {}) => {
     const all = Array.from({ length: count }, () => start(options));
-    const asked = () => all.flatMap(({ source }) => source.requests);
+    const tokenRequests = () => all.flatMap(({ source }) => source.requests);
     const requestAll = (context?: Partial<TokenRequestContext>) =>
       Promise.all(all.map(({ request }) => request('api', context)));
-    return { asked, requestAll };
+    return { tokenRequests, requestAll };
   };
   /** A process that takes the lock and crashes: its clock never runs. */
   const startAndDie = async (): Promise<void> => {
@@ -206,11 +206,11 @@ describe('Shared token store: tokens of other processes', () => {
     const [holder, other] = [start({ random: () => 0.4 }), start()];
     const [first, waiting] = [holder.request(), other.request()];
     await clock.advance(4_300);
-    const asked = [holder, other].flatMap(({ source }) => source.requests);
-    expect(asked).toHaveLength(1);
+    const tokenRequests = [holder, other].flatMap(({ source }) => source.requests);
+    expect(tokenRequests).toHaveLength(1);
     const askedAt = clock.monotonic();
     await clock.advance(500);
-    asked[0].grant(600);
+    tokenRequests[0].grant(600);
     await clock.advance(300);
     const grants = await Promise.all([first, waiting]);
     for (const { requestedAt, ageMs = 0 } of grants) {
@@ -251,14 +251,14 @@ describe('Shared token store: tokens of other processes', () => {
 
   it('lets 24 replicas share one token without a lifetime, which stays in the store for 1 s', async () => {
     const { store, clock, startMany } = setUp();
-    const { asked, requestAll } = startMany(24);
+    const { tokenRequests, requestAll } = startMany(24);
     const waiting = requestAll();
     await clock.advance(2_000);
-    asked()[0].grant(0);
+    tokenRequests()[0].grant(0);
     await clock.advance(200);
     const grants = await waiting;
     expect(new Set(grants.map(({ accessToken, expiresIn }) => `${accessToken} ${expiresIn}`)).size).toBe(1);
-    expect([asked().length, store.locks.size]).toEqual([1, 0]);
+    expect([tokenRequests().length, store.locks.size]).toEqual([1, 0]);
     await clock.advance(1_000);
     const key = [...store.entries.keys()].find((name) => !name.endsWith(':sign')) as string;
     expect([store.entries.has(key), await store.get(key)]).toEqual([true, undefined]);
@@ -285,16 +285,16 @@ describe('Shared token store: lock and number of requests', () => {
     [9_500, 3],
   ])('an endpoint that takes %s ms to respond gets %s requests from 40 processes', async (ms, count) => {
     const { clock, startMany } = setUp();
-    const { asked, requestAll } = startMany(40);
+    const { tokenRequests, requestAll } = startMany(40);
     const waiting = requestAll();
     await settle();
-    const [first] = asked();
+    const [first] = tokenRequests();
     await clock.advance(ms);
-    expect(asked()).toHaveLength(count);
+    expect(tokenRequests()).toHaveLength(count);
     first.grant(600, 'slow');
     await clock.advance(200);
     // The processes whose own requests got no response in time find the token in the store too.
-    for (const late of asked()) late.fail(new Error('no answer'));
+    for (const late of tokenRequests()) late.fail(new Error('no response'));
     expect(tokensOf(await waiting)).toEqual(['slow']);
   });
 
@@ -302,19 +302,19 @@ describe('Shared token store: lock and number of requests', () => {
     const { clock, startMany, startAndDie } = setUp();
     await startAndDie();
     await clock.advance(100);
-    const { asked, requestAll } = startMany(7);
+    const { tokenRequests, requestAll } = startMany(7);
     const waiting = requestAll();
     await clock.advance(3_800);
-    expect(asked()).toHaveLength(0);
+    expect(tokenRequests()).toHaveLength(0);
     await clock.advance(300);
-    expect(asked()).toHaveLength(1);
+    expect(tokenRequests()).toHaveLength(1);
     // The endpoint is slow this time too. It gets the remaining time, except for a last look into the store.
     await clock.advance(1_500);
-    expect(asked()[0].context.timeoutMs).toBeLessThanOrEqual(10_000 - 3_900 - 300);
-    asked()[0].grant(600);
+    expect(tokenRequests()[0].context.timeoutMs).toBeLessThanOrEqual(10_000 - 3_900 - 300);
+    tokenRequests()[0].grant(600);
     await clock.advance(200);
     expect(tokensOf(await waiting)).toHaveLength(1);
-    expect(asked()).toHaveLength(1);
+    expect(tokenRequests()).toHaveLength(1);
   });
 
   it.each([1, 24])(
@@ -323,16 +323,16 @@ describe('Shared token store: lock and number of requests', () => {
       const { clock, store, startMany } = setUp();
       // With one process, also cover a store written in JavaScript whose lock() returns true instead of a function.
       store.lock = async () => (count === 1 ? (true as never) : undefined);
-      const { asked, requestAll } = startMany(count);
+      const { tokenRequests, requestAll } = startMany(count);
       const waiting = requestAll();
       await clock.advance(3_900);
-      expect(asked()).toHaveLength(0);
+      expect(tokenRequests()).toHaveLength(0);
       await clock.advance(1_100);
-      expect(asked()).toHaveLength(1);
-      asked()[0].grant(600, 'one');
+      expect(tokenRequests()).toHaveLength(1);
+      tokenRequests()[0].grant(600, 'one');
       await clock.advance(200);
       expect(tokensOf(await waiting)).toEqual(['one']);
-      expect(asked()).toHaveLength(1);
+      expect(tokenRequests()).toHaveLength(1);
     },
   );
 
@@ -340,11 +340,11 @@ describe('Shared token store: lock and number of requests', () => {
     const { clock, store, start } = setUp();
     const get = store.get.bind(store);
     const set = store.set.bind(store);
-    let sign = 'lie';
+    let heartbeat = 'left by another process';
     store.lock = async () => undefined;
-    store.get = async (key) => (key.endsWith(':sign') ? sign : get(key));
+    store.get = async (key) => (key.endsWith(':sign') ? heartbeat : get(key));
     store.set = async (key, value, ttlMs) =>
-      key.endsWith(':sign') ? void (sign = value) : set(key, value, ttlMs);
+      key.endsWith(':sign') ? void (heartbeat = value) : set(key, value, ttlMs);
     const one = start();
     const waiting = one.request();
     await clock.advance(5_000);
@@ -371,13 +371,13 @@ describe('Shared token store: lock and number of requests', () => {
       await sleep(clock, 240);
       await set(key, value, ttlMs);
     };
-    const { asked, requestAll } = startMany(3);
+    const { tokenRequests, requestAll } = startMany(3);
     const waiting = requestAll();
     await settle();
-    asked()[0].grant(600);
+    tokenRequests()[0].grant(600);
     await clock.advance(500);
     expect(tokensOf(await waiting)).toEqual(['token-1']);
-    expect(asked()).toHaveLength(1);
+    expect(tokenRequests()).toHaveLength(1);
   });
 
   it('sends at most 4 requests in any 12 s from 24 processes to an endpoint that never responds', async () => {
@@ -511,7 +511,7 @@ describe('Shared token store: requests that no caller waits for', () => {
   it('looks for the token of another process less often while no caller waits', async () => {
     const { clock, store, start, startMany } = setUp();
     const first = start();
-    const asked = first.request();
+    const firstRequest = first.request();
     await settle();
     const waiting = startMany(10).requestAll({ isAwaited });
     await settle();
@@ -520,7 +520,7 @@ describe('Shared token store: requests that no caller waits for', () => {
     // Each process reads 12 times in 3 s. If a caller waited it would read 60 times, because random() is 0.
     expect(store.reads / 10).toBeLessThan(30);
     first.source.last.grant(600);
-    await asked;
+    await firstRequest;
     await clock.advance(1_500);
     expect(tokensOf(await waiting)).toEqual(['token-1']);
   });
@@ -717,10 +717,10 @@ describe('Shared token store: client secret', () => {
     const { clock, start } = setUp();
     const { request } = start({ secret: clientSecret(clock, hang) });
     const closing = new AbortController();
-    const asked = request('api', { signal: closing.signal });
+    const rejected = request('api', { signal: closing.signal });
     await settle();
     closing.abort(new Error('closed'));
-    await expect(asked).rejects.toThrow('closed');
+    await expect(rejected).rejects.toThrow('closed');
   });
 
   it('rejects with client_secret_unavailable without using the store or the endpoint if the secret cannot be read', async () => {
@@ -838,27 +838,27 @@ describe('Shared token store: format of an entry', () => {
 describe('Shared token store: store failures', () => {
   /** A store whose behaviour the test sets. It records the calls that it receives. */
   class SetStore implements TokenStore {
-    asked: string[] = [];
+    calls: string[] = [];
     reads: () => Promise<string | undefined> = async () => 'value';
     writes: () => Promise<void> = async () => undefined;
     timeout?: number;
 
     get(key: string): Promise<string | undefined> {
-      this.asked.push(`get ${key}`);
+      this.calls.push(`get ${key}`);
       return this.reads();
     }
     set(): Promise<void> {
-      this.asked.push('set');
+      this.calls.push('set');
       return this.writes();
     }
     delete(): Promise<void> {
-      this.asked.push('delete');
+      this.calls.push('delete');
       return this.writes();
     }
     async lock(): Promise<(() => Promise<void>) | undefined> {
-      this.asked.push('lock');
+      this.calls.push('lock');
       await this.writes();
-      return async () => void this.asked.push('unlock');
+      return async () => void this.calls.push('unlock');
     }
   }
 
@@ -869,8 +869,8 @@ describe('Shared token store: store failures', () => {
     const note = (level: string) => (line: string) => void lines.push(`${level} ${line}`);
     const log = { ...SILENT, warn: note('warn'), log: note('log') };
     const guarded = new GuardedStore(store, { clock, log });
-    const asked = () => store.asked.splice(0);
-    return { clock, store, guarded, lines, asked };
+    const storeCalls = () => store.calls.splice(0);
+    return { clock, store, guarded, lines, storeCalls };
   }
 
   it.each<[string, () => Promise<never>, number]>([
@@ -903,28 +903,28 @@ describe('Shared token store: store failures', () => {
   ])(
     'gives up on a store that does not respond after %s, and then leaves it alone for 1 s',
     async (_name, ms, timeout) => {
-      const { clock, guarded, asked, store } = setUpGuarded({ timeout, reads: hang });
+      const { clock, guarded, storeCalls, store } = setUpGuarded({ timeout, reads: hang });
       let isOver = false;
       void guarded.get('a').then(() => (isOver = true));
       await clock.advance(ms - 1);
       expect(isOver).toBe(false);
       await clock.advance(1);
       await settle();
-      expect([isOver, guarded.isAvailable, asked()]).toEqual([true, false, ['get a']]);
+      expect([isOver, guarded.isAvailable, storeCalls()]).toEqual([true, false, ['get a']]);
       for (let times = 0; times < 2; times += 1) {
         await clock.advance(999);
         expect([await guarded.get('a'), await guarded.lock('a', 1)]).toEqual([undefined, 'none']);
         await guarded.set('a', 'b', 1);
         await guarded.delete('a', 'b');
-        expect(asked()).toEqual([]);
+        expect(storeCalls()).toEqual([]);
         await clock.advance(1);
         void guarded.get('a');
         await clock.advance(ms);
-        expect(asked()).toEqual(['get a']);
+        expect(storeCalls()).toEqual(['get a']);
       }
       store.reads = async () => 'value';
       await clock.advance(1_000);
-      expect([guarded.isAvailable, await guarded.get('a'), asked()]).toEqual([true, 'value', ['get a']]);
+      expect([guarded.isAvailable, await guarded.get('a'), storeCalls()]).toEqual([true, 'value', ['get a']]);
       expect(clock.timers).toBe(0);
     },
   );
@@ -939,9 +939,9 @@ describe('Shared token store: store failures', () => {
     };
     const { store } = setUpGuarded({ reads, timeout: 100 });
     const guarded = new GuardedStore(store, { clock: systemClock, log: SILENT });
-    const answer = guarded.get('a');
+    const value = guarded.get('a');
     blockEventLoop(200);
-    expect(await answer).toBe('value');
+    expect(await value).toBe('value');
     expect(guarded.isAvailable).toBe(true);
   });
 
@@ -958,7 +958,7 @@ describe('Shared token store: store failures', () => {
   ])(
     'logs one warning about a store that fails (%p) with the cause %s, and logs once when it works again',
     async (error, cause) => {
-      const { clock, store, guarded, lines, asked } = setUpGuarded();
+      const { clock, store, guarded, lines, storeCalls } = setUpGuarded();
       store.writes = async () => {
         throw (typeof error === 'string' ? new Error(error) : error) as Error;
       };
@@ -966,7 +966,7 @@ describe('Shared token store: store failures', () => {
         await guarded.set('a', 'b', 1);
         await clock.advance(5_000);
       }
-      expect(asked()).toHaveLength(11);
+      expect(storeCalls()).toHaveLength(11);
       expect(lines).toEqual([
         `warn The token store has failed (${cause}). Until it works again, this process requests tokens of its own.`,
       ]);
@@ -982,17 +982,17 @@ describe('Shared token store: store failures', () => {
   );
 
   it('releases a lock before its TTL ends, but not afterwards, because another process may hold it by then', async () => {
-    const { clock, guarded, asked } = setUpGuarded();
+    const { clock, guarded, storeCalls } = setUpGuarded();
     const [first, second] = [await guarded.lock('a', 100), await guarded.lock('b', 100)];
     if (typeof first !== 'function' || typeof second !== 'function') throw new Error('no lock');
-    asked();
+    storeCalls();
     await clock.advance(99);
     await first();
-    expect(asked()).toEqual(['unlock']);
+    expect(storeCalls()).toEqual(['unlock']);
     await clock.advance(1);
     await second();
     await settle();
-    expect(asked()).toEqual([]);
+    expect(storeCalls()).toEqual([]);
   });
 
   it('reports a lock that another process holds as taken, and a store without locks as none', async () => {
@@ -1046,7 +1046,7 @@ describe('Shared token store: requests of many replicas', () => {
   });
 
   inSoak(() => {
-    it('sends 4 requests in 2.3 hours from 1,000 replicas, as many as from one', async () => {
+    it('sends 4 token requests in 2.3 hours from 1,000 replicas with a store', async () => {
       // Only three renewals: simulating a whole day of 1,000 replicas takes too long.
       expect(await requestsOf(1_000, 2.3 * HOUR_MS)).toBe(4);
     }, 120_000);

@@ -114,17 +114,17 @@ describe('exchange()', () => {
       void request.toArray().then((chunks: Buffer[]) => {
         const body = Buffer.concat(chunks).toString();
         response
-          .writeHead(201, 'Made', { 'x-answer': '1' })
+          .writeHead(201, 'Made', { 'x-made-by': '1' })
           .end(JSON.stringify({ method, path, x: headers['x-a'], body }));
       });
     });
-    const answer = await exchangeWith(`${url}/a/b?c=d`, {
+    const response = await exchangeWith(`${url}/a/b?c=d`, {
       method: 'POST',
       headers: { 'x-a': '1' },
       body: 'text',
     });
-    expect(answer).toMatchObject({ status: 201, statusText: 'Made', headers: { 'x-answer': '1' } });
-    expect(JSON.parse(answer.body.toString())).toEqual({
+    expect(response).toMatchObject({ status: 201, statusText: 'Made', headers: { 'x-made-by': '1' } });
+    expect(JSON.parse(response.body.toString())).toEqual({
       method: 'POST',
       path: '/a/b?c=d',
       x: '1',
@@ -604,8 +604,8 @@ describe('Certificate verdict of a response', () => {
     ],
   ])('certificateVerdict() of %s is %s', (_, verdict, status, type, text) => {
     const headers = type === undefined ? {} : { 'content-type': type };
-    const answer = { status, statusText: '', headers, body: Buffer.from(text), untilClose: false };
-    expect(certificateVerdict(answer)).toBe(verdict);
+    const response = { status, statusText: '', headers, body: Buffer.from(text), untilClose: false };
+    expect(certificateVerdict(response)).toBe(verdict);
   });
 });
 
