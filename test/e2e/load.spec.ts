@@ -89,7 +89,7 @@ describe('large numbers of calls', () => {
   );
 
   it(
-    `${scaled(2_000)} odd ids, paths, headers and bodies cause only ServiceErrors and reach no other path or header`,
+    `${scaled(2_000)} odd ids, paths, headers and bodies cause only ServiceErrors and inject neither a path nor a header`,
     async () => {
       const { auth, customers, http } = await start();
       await auth.getApiToken();

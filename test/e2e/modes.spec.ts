@@ -109,7 +109,7 @@ const modes: Mode[] = [
 /** The platform makes no difference to the service, so `npm test` plays only one mode on Fastify. */
 const cases = (['express', 'fastify'] as Platform[]).flatMap((platform) =>
   (platform === 'express' ? modes : partOf(modes, modes.length)).map((mode): [string, Platform, Mode] => [
-    `${mode.environment}/${mode.authentication} at ${mode.face} on ${platform}`,
+    `${mode.environment}/${mode.authentication}${mode.more?.clientCertificate ? ' with a client certificate' : ''}, to the ${mode.face} address, from ${platform}`,
     platform,
     mode,
   ]),
@@ -117,7 +117,7 @@ const cases = (['express', 'fastify'] as Platform[]).flatMap((platform) =>
 
 describe('modes of authentication', () => {
   it.each(cases)(
-    'a host sends the credentials of the mode %s, and no others',
+    'a host sends the credentials of its mode and no others: %s',
     async (_, platform, { environment, authentication, face, sends, more }) => {
       const options = simulator.moduleOptions({ environment, authentication, ...more });
       host = await startHost(ServiceModule.forRoot(options), platform);
@@ -165,9 +165,9 @@ describe('modes of authentication', () => {
   );
 
   it.each([
-    ["with the service's usual claims", 0, undefined],
+    ["that has the service's usual claims", 0, undefined],
     ['that is opaque', 1, () => 'opaque' as const],
-    ['with no claim but jti', 2, () => ({ jti: randomUUID() })],
+    ['that has no claim but jti', 2, () => ({ jti: randomUUID() })],
   ])(
     'API calls, the replay after a 401, a LinkSDK session and a second replica work with a token %s',
     async (_, kind, tokenClaims) => {
@@ -358,7 +358,7 @@ describe('User-Agent header', () => {
   const sent = () =>
     simulator.requests.map(({ method, path, headers }) => [method, path, headers['user-agent']]);
 
-  it('the User-Agent header goes to the token endpoint and out with each attempt of a call', async () => {
+  it('the User-Agent header is sent to the token endpoint and with each attempt of a call', async () => {
     api = await startModule(options());
     simulator.fail({ path: '/banks/v1', fault: { status: 503, headers: { 'retry-after': '0' } } });
     simulator.fail({ path: '/banks/v1', fault: { status: 401 } });

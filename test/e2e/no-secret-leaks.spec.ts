@@ -27,7 +27,7 @@ interface Extent {
   alerts: TlsAlert[];
 }
 
-/** One of each kind. */
+/** One fault of each kind, which `npm test` plays. */
 const SAMPLE: Extent = {
   statuses: [400, 401, 403, 409, 429, 496, 503],
   bodyStatuses: [200, 422],

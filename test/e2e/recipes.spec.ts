@@ -145,7 +145,7 @@ describe('docs/recipes.md', () => {
       const FORMS = Object.keys(LISTS).flatMap((list) => Object.keys(COUNTS).map((count) => [list, count]));
 
       it.each(FORMS)(
-        'pages() reads all entries of all pages with the list in %s and %s',
+        'pages() reads all entries of all pages if the list is in %s and the response has %s',
         async (list, count) => {
           const { pages } = await load();
           const [place, listOf] = LISTS[list];
@@ -386,7 +386,7 @@ describe('docs/recipes.md', () => {
     await service.close();
   });
 
-  it('a queue runs a job again only if its call may be sent again', async () => {
+  it('the payment processor lets a queue run a job again only if its call may be sent again', async () => {
     const { payments } = (await import((await written).path('payment.processor.ts'))) as {
       payments: (http: ServiceHttpService) => (job: { data: object }) => Promise<unknown>;
     };
@@ -817,7 +817,7 @@ describe('docs/recipes.md', () => {
     });
   });
 
-  it('large integers, list parameters and generated clients work as the table of the guide says', async () => {
+  it('parse reads large integers exactly, list parameters have two forms, and a generated client works with axiosRef', async () => {
     await using simulator = await ServiceSimulator.start();
     const { module, http } = await startModule(simulator.moduleOptions());
     simulator.answer('GET', '/accounts/v1', { body: '{"balance":9007199254740993}' });

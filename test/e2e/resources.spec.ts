@@ -253,7 +253,7 @@ describe('LinkSDK session', () => {
   );
 });
 
-/** Over real TLS; the server counts the requests. */
+/** These calls go over real TLS, and the simulator records each request. */
 describe('idempotency key', () => {
   const fail = (fault: SimulatorFault, times = 1) => simulator.fail({ path: CUSTOMERS, times, fault });
   const create = ({ customers }: StartedModule, idempotencyKey: true | string = true) =>
@@ -261,12 +261,12 @@ describe('idempotency key', () => {
   const keys = (header = 'idempotency-key') => simulator.apiRequests.map(({ headers }) => headers[header]);
 
   it.each<[string, SimulatorFault]>([
-    ['a server that hangs', 'hang'],
-    ['a body that does not end', { trickleMs: 20 }],
-    ['a reset after the request', 'reset'],
-    ['503', { status: 503 }],
+    ['no response', 'hang'],
+    ['a response body that does not end', { trickleMs: 20 }],
+    ['a connection reset after the request', 'reset'],
+    ['a 503 response', { status: 503 }],
   ])(
-    'a POST with an idempotency key is retried after %s with the same key, and the next call has another',
+    'after %s, a POST with an idempotency key is retried with the same key, and the next call has another',
     async (_, fault) => {
       const isEndless = fault === 'hang' || (typeof fault === 'object' && 'trickleMs' in fault);
       const started = await start({ timeout: 20_000, ...(isEndless && { attemptTimeout: 400 }) });
@@ -339,26 +339,29 @@ describe('idempotency key', () => {
   });
 
   it.each<[string, SimulatorFault, object]>([
-    ['reset', 'reset', { kind: 'reset', outcomeUnknown: true }],
-    ['503', { status: 503 }, { status: 503 }],
+    ['a reset connection', 'reset', { kind: 'reset', outcomeUnknown: true }],
+    ['a 503 response', { status: 503 }, { status: 503 }],
     ['an HTML page', 'html', { code: 'invalid_response' }],
     [
       'a redirect',
       { status: 302, headers: { location: '/elsewhere' } },
       { kind: 'redirect', outcomeUnknown: true },
     ],
-  ])('an error whose outcome is in doubt carries the idempotency key: %s', async (_, fault, expected) => {
-    fail(fault, 9);
-    const error = await rejection(create(mtls));
-    expect(error).toMatchObject({ ...expected, idempotencyKey: keys()[0] });
-    simulator.clearFaults();
-    // The same call again, later.
-    const { idempotencyKey } = error as { idempotencyKey: string };
-    await create(mtls, idempotencyKey);
-    expect(keys().at(-1)).toBe(idempotencyKey);
-    fail({ status: 400 });
-    expect(JSON.stringify(await rejection(create(mtls)))).not.toContain('idempotencyKey');
-  });
+  ])(
+    'a POST that fails with %s rejects with an error that carries its idempotency key',
+    async (_, fault, expected) => {
+      fail(fault, 9);
+      const error = await rejection(create(mtls));
+      expect(error).toMatchObject({ ...expected, idempotencyKey: keys()[0] });
+      simulator.clearFaults();
+      // The caller repeats the call later, with the key from the error.
+      const { idempotencyKey } = error as { idempotencyKey: string };
+      await create(mtls, idempotencyKey);
+      expect(keys().at(-1)).toBe(idempotencyKey);
+      fail({ status: 400 });
+      expect(JSON.stringify(await rejection(create(mtls)))).not.toContain('idempotencyKey');
+    },
+  );
 
   it.each(['express', 'fastify'] as const)(
     'a host on %s shows an idempotency key neither to its callers nor in its log',
@@ -379,7 +382,7 @@ describe('idempotency key', () => {
     },
   );
 
-  it('serviceErrors for tests carry an idempotency key exactly as real errors do', () => {
+  it('errors from serviceErrors carry the idempotency key only if the request may have been carried out', () => {
     const call = { method: 'POST', path: CUSTOMERS, idempotencyKey: 'k-1' };
     const key = { idempotencyKey: 'k-1' };
     expect(serviceErrors.connection('timeout', call)).toMatchObject({ ...key, outcomeUnknown: true });
@@ -391,7 +394,7 @@ describe('idempotency key', () => {
   });
 
   it.each(['authorization', 'content-length', 'two words'])(
-    'startup rejects %s as http.idempotencyHeader',
+    'startup rejects %j as http.idempotencyHeader',
     async (idempotencyHeader) => {
       const option = 'http.idempotencyHeader';
       const variable = 'SERVICE_HTTP_IDEMPOTENCY_HEADER';

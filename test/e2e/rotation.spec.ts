@@ -76,7 +76,7 @@ const filesIn = (where: string) => ({
 });
 const statuses = () => new Set(simulator.requests.map(({ status }) => status));
 const subjects = () => simulator.requests.map(({ certificateSubject }) => certificateSubject);
-const answers = () =>
+const exchanges = () =>
   simulator.apiRequests.map(({ status, certificateSubject }) => [status, certificateSubject]);
 
 /** Revokes a certificate and drops open connections, because the simulator refuses it only in a new handshake. */
@@ -86,7 +86,7 @@ async function revoke(certificate: IssuedCertificate): Promise<void> {
   await until(() => simulator.openConnections === 0);
 }
 
-it('relative file paths keep pointing into the working directory of the start after process.chdir()', async () => {
+it('relative paths of certificate and secret files stay relative to the working directory of the start', async () => {
   simulator = await startSimulator();
   const before = process.cwd();
   await inPlace(folder, await issue('relative-0'));
@@ -254,7 +254,7 @@ describe('tokens with OAuth and mTLS combined', () => {
       current = await issue('free-1');
       await auth.reloadCertificate();
       await banks.list();
-      expect(answers()).toEqual([
+      expect(exchanges()).toEqual([
         [200, 'CN=free-0'],
         [200, 'CN=free-1'],
       ]);
@@ -285,7 +285,7 @@ describe('tokens with OAuth and mTLS combined', () => {
     current = second;
     await revoke(first);
     await banks.list();
-    expect(answers()).toEqual([
+    expect(exchanges()).toEqual([
       [200, 'CN=first'],
       [200, 'CN=second'],
     ]);
@@ -310,7 +310,7 @@ describe('refusal of the client certificate by the server', () => {
     await banks.list();
     await revoke(first);
     await bySymlinkSwap(folder, second);
-    // A POST too: a request on a refused connection was never read.
+    // The POST is replayed too, because the server never reads a request on a connection whose certificate it refuses.
     await Promise.all([
       ...Array.from({ length: 10 }, () => banks.list()),
       customers.create({ app_user_id: 'u-1' }),
@@ -375,14 +375,14 @@ describe('refusal of the client certificate by the server', () => {
     simulator.fail({ when: (request) => request.certificateSubject === 'CN=first', times: Infinity, fault });
     await bySymlinkSwap(folder, second);
     await banks.list();
-    expect(answers()).toEqual([
+    expect(exchanges()).toEqual([
       [403, 'CN=first'],
       [200, 'CN=second'],
     ]);
   });
 
   it.each(['GET', 'POST'])(
-    "after a proxy's HTML 400 on an open connection, a GET is replayed and a POST fails without a replay: %s",
+    "after a proxy's HTML 400 on an open connection, only a GET is replayed with the new certificate: %s",
     async (method) => {
       const { http, banks, customers } = await startWithFirst();
       await banks.list();
@@ -393,7 +393,7 @@ describe('refusal of the client certificate by the server', () => {
       if (method === 'GET') await call;
       else expect(await rejection(call)).toMatchObject({ status: 400, credentialFault: true });
       await customers.create({ app_user_id: 'u-1' });
-      expect(answers()).toEqual([
+      expect(exchanges()).toEqual([
         [200, 'CN=first'],
         [400, 'CN=first'],
         ...(method === 'GET' ? [[200, 'CN=second']] : []),
@@ -483,7 +483,7 @@ describe('replacement of the client secret during calls', () => {
     await Promise.all(calls);
   });
 
-  it('a replaced plain-text client secret leaves the old token usable, then each error says what to check and requests stop', async () => {
+  it('a client secret given as text that the service replaces causes at most two token requests, and errors say what to check', async () => {
     simulator = await startSimulator();
     const { banks } = await startOAuth();
     await banks.list();

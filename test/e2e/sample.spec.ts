@@ -247,7 +247,7 @@ describe('the sample', () => {
         for (const secret of [simulator.clientSecret, simulator.appToken]) {
           expect(sample.output()).not.toContain(secret);
         }
-        // The page shows the calls of a real service too, without what arrived there.
+        // The page also shows calls to a real service, but not the credentials that arrived there.
         const call = await firstCallShown(`http://127.0.0.1:${port}/page/events`);
         expect(call).toMatchObject({ mode: 'sandbox, oauth', path: '/oauth2/token', status: '200' });
         expect(call).not.toHaveProperty('credentials');

@@ -368,7 +368,7 @@ const fail = (): never => {
 };
 const LOGGERS: [string, () => unknown][] = [
   ['throws', fail],
-  ['rejects', () => Promise.reject(new Error('of the host'))],
+  ['returns a promise that rejects', () => Promise.reject(new Error('of the host'))],
 ];
 
 /** A logger that accepts the lines of Nest but fails at each line of the module, as pino does after its stream has ended. */
@@ -397,7 +397,7 @@ describe('host logger that fails', () => {
   afterAll(() => simulator.stop());
 
   it.each(partOf(LOGGERS, 2))(
-    'a logger that %s harms neither the start with an expiring certificate nor two rotations of its files',
+    'a logger that %s affects neither the start with an expiring certificate nor two rotations of its files',
     async (_, how) => {
       const folder = await mkdtemp(join(tmpdir(), 'throwing-host-'));
       const { logger, failed, logged } = failingLogger(how);
@@ -435,7 +435,7 @@ describe('host logger that fails', () => {
   );
 
   it.each(LOGGERS)(
-    'a logger that %s harms neither token requests, retries, failed calls, the exception filter nor the health indicator',
+    'a logger that %s does not affect token requests, retries, failed calls, the exception filter or the health indicator',
     async (_, how) => {
       const { logger, failed } = failingLogger(how);
       const down = () => Promise.reject(new Error('down'));

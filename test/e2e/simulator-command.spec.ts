@@ -256,7 +256,7 @@ describe('nestjs-service simulator', () => {
   });
 
   it.each(partOf(["it's", 'a "b" $(c) `d`', 'a\\b', "it's \\a"], 4))(
-    'a shell, Node and dotenv read the same path from the written .env in the folder %s',
+    'a shell, Node and dotenv read the same path from the written .env in a folder with the name %j',
     async (dir) => {
       const { printed } = await start('--port', '0', '--dir', dir);
       expect((await shell(curlIn(printed()))).stdout).toMatch(/ 200$/);
@@ -502,7 +502,7 @@ describe('stored state of the simulator command', () => {
     ['win32', { APPDATA: '/Roaming' }, '/Roaming/nestjs-service/'],
     ['win32', {}, undefined],
   ])(
-    "the state is stored in the user's data folder of the platform %s with the variables %j",
+    "statePath returns a file in the user's data folder, or undefined without one: %s, %j",
     (platform, env, expected) => {
       const path = statePath(env, '/one', platform);
       expect(path?.replace(/[^/]*$/, '')).toBe(expected);

@@ -139,7 +139,7 @@ describe('tokens shared over Redis', () => {
   });
 
   redisIt(
-    'ten processes together send one request per second to a token endpoint that responds 503',
+    'ten processes together send at most one request per second while the token endpoint responds 503, and then recover',
     async () => {
       const all = await startMany(10);
       simulator.fail({ face: 'token', fault: { status: 503 }, times: Infinity });
