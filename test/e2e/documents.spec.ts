@@ -581,30 +581,6 @@ describe('docs/calls.md', () => {
     await app.close();
   });
 
-  it('says how often a GET is sent at worst: after its retries, a reset, another token and another certificate', async () => {
-    const [, least, most] = /a GET (\w+) times, and (\d+) times with `retries: 10`/.exec(textOf(name)) ?? [];
-    const certificates = [await simulator.issueCertificate(), await simulator.issueCertificate()];
-    const tls = async () => {
-      const { certificate, privateKey } = certificates[simulator.apiRequests.length > 1 ? 1 : 0];
-      return { certificate, privateKey, chain: simulator.chain };
-    };
-    const options = simulator.moduleOptions({ authentication: 'oauth', clientCertificate: true });
-    const { module, http } = await startModule({ ...options, tls });
-    // A connection that is used again.
-    await http.get('/banks/v1');
-    const path = '/orders/v1/1';
-    const headers = { 'content-type': 'text/html' };
-    const page = { status: 400, headers, body: '<html><h1>The SSL certificate error</h1></html>' };
-    for (const fault of ['reset', { status: 401 }, page] as const) simulator.fail({ path, fault });
-    simulator.fail({ path, times: Infinity, fault: { status: 429 } });
-    expect(await rejection(http.get(path))).toMatchObject({ status: 429 });
-    const sent = simulator.apiRequests.slice(1).map(({ status }) => status);
-    expect(sent).toEqual([undefined, 401, 400, 429, 429, 429]);
-    expect([least, Number(most)]).toEqual(['six', sent.length + 8]);
-    simulator.clearFaults();
-    await module.close();
-  });
-
   it('names the order of filters in which ours answers its errors', async () => {
     expect(textOf(name)).toContain(
       'app.useGlobalFilters(new EveryErrorFilter(adapter), new ServiceExceptionFilter())',
@@ -659,9 +635,7 @@ describe('docs/calls.md', () => {
     expect(logger.lines.filter((line) => String(line).includes('api_error'))).toEqual([]);
     simulator.fail({ path: '/banks/v1', fault: { status: 429, headers: { 'retry-after': '7' } } });
     expect(await ask()).toEqual([503, { title: 'The service is busy at the moment.', status: 503 }, '7']);
-    expect(logger.lines).toContainEqual(
-      expect.stringMatching(/^ServiceApiError: .*\n.*nothing to correct/),
-    );
+    expect(logger.lines).toContainEqual(expect.stringMatching(/^ServiceApiError: .*\n.*nothing to correct/));
     expect(await ask('taken')).toEqual([409, { title: 'of the host', status: 409 }, null]);
     expect(await ask('broken')).toEqual([500, { title: 'Internal server error', status: 500 }, null]);
     await app.close();
@@ -704,8 +678,51 @@ describe('docs/calls.md', () => {
     expect([headers['x-signature'], headers['content-type']]).toEqual([`of ${body}`, 'application/json']);
     await module.close();
   });
+});
 
-  it('has a payment with a key, which is sent again with it', async () => {
+describe('docs/retries.md', () => {
+  const name = 'docs/retries.md';
+
+  it('says how often a GET is sent in the worst case: with a reconnect, another token, another certificate and all retries', async () => {
+    const [, byDefault, withTen] = /\*\*in all\*\* +\| (\d+) +\| (\d+)/.exec(textOf(name)) ?? [];
+    const certificates = [await simulator.issueCertificate(), await simulator.issueCertificate()];
+    const tls = async () => {
+      const { certificate, privateKey } = certificates[simulator.apiRequests.length > 1 ? 1 : 0];
+      return { certificate, privateKey, chain: simulator.chain };
+    };
+    const options = simulator.moduleOptions({ authentication: 'oauth', clientCertificate: true });
+    const { module, http } = await startModule({ ...options, tls });
+    // The next request reuses the connection of this one.
+    await http.get('/banks/v1');
+    const path = '/orders/v1/1';
+    const headers = { 'content-type': 'text/html' };
+    const page = { status: 400, headers, body: '<html><h1>The SSL certificate error</h1></html>' };
+    for (const fault of ['reset', { status: 401 }, page] as const) simulator.fail({ path, fault });
+    simulator.fail({ path, times: Infinity, fault: { status: 429 } });
+    expect(await rejection(http.get(path))).toMatchObject({ status: 429 });
+    const sent = simulator.apiRequests.slice(1).map(({ status }) => status);
+    expect(sent).toEqual([undefined, 401, 400, 429, 429, 429]);
+    expect([Number(byDefault), Number(withTen)]).toEqual([sent.length, sent.length + 8]);
+    simulator.clearFaults();
+    await module.close();
+  });
+
+  it('transfer.ts tells a payment that failed from one that may have been made', async () => {
+    const { transfer } = await load<{
+      transfer: (http: ServiceHttpService, order: object) => Promise<string>;
+    }>(name, 'transfer.ts');
+    const { module, http } = await startModule(simulator.moduleOptions());
+    simulator.answer('POST', '/payments/v1', { json: { id: 'p-1' } });
+    expect(await transfer(http, {})).toBe('done');
+    simulator.fail({ path: '/payments/v1', fault: { status: 409 } });
+    expect(await transfer(http, {})).toBe('failed');
+    simulator.fail({ path: '/payments/v1', fault: 'reset' });
+    expect(await transfer(http, {})).toBe('unknown');
+    expect(simulator.apiRequests).toHaveLength(3);
+    await module.close();
+  });
+
+  it('pay.ts sends a payment with its key again until its outcome is known', async () => {
     const { pay } = await load<{
       pay: (http: ServiceHttpService, orderId: string, payment: object) => Promise<string>;
     }>(name, 'pay.ts');
