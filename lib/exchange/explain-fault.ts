@@ -53,7 +53,7 @@ const TELL_OPERATOR = `Check {address}. If it is right, tell the service's opera
 const MAY_MISS_CERTIFICATE = /_ALERT_(HANDSHAKE_FAILURE|DECODE_ERROR|CERTIFICATE_REQUIRED)$/;
 const HANDSHAKE_FAILURE = /_ALERT_HANDSHAKE_FAILURE$/;
 const DOCTOR = ' npx nestjs-service doctor shows the certificates.';
-const OTHER_SERVER = `If it is right, another server responds in place of the service, for example {opener}, which must not open connections to {host}.{doctor}`;
+const OTHER_SERVER = `If it is right, another server responds in place of the service, for example {tlsInterceptor}, which must not intercept connections to {host}.{doctor}`;
 /** OpenSSL's codes for data that is not TLS. */
 const NO_TLS = /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|UNKNOWN_PROTOCOL/;
 const CHECK_PROXY =
@@ -130,7 +130,7 @@ const EXPLANATIONS: Readonly<Record<ConnectionErrorKind, readonly FaultExplanati
       when: (fault, { url }) => isUnsent(fault) && !fault.reusedSocket && url.protocol === 'https:',
       message:
         'the server ended the connection before anything was sent, without a reason{reason}. Most likely a firewall or load balancer does not let this machine or host name through. Or the server {orRefuses}does not use TLS.',
-      hint: `Check {address}. If it is right, ask the service's operator whether the address of this machine has to be allowed first{andCertificate}.`,
+      hint: `Check {address}. If it is right, ask the service's operator whether the service must first allow the address of this machine{andCertificate}.`,
     },
     {
       when: (_, { url }) => url.protocol === 'http:',
@@ -232,7 +232,7 @@ const EXPLANATIONS: Readonly<Record<ConnectionErrorKind, readonly FaultExplanati
     {
       reason: /^(CERT_|CRL_|INVALID_|PATH_LENGTH|HOSTNAME_|ERROR_IN_CERT|UNSPECIFIED)/,
       message: "the server's certificate was refused{opensslText}{detail}{reason}.",
-      hint: `Check {address}. It may also be the certificate of {opener}, which must not open connections to {host}. Otherwise only the service's operator can replace the certificate: tell them.{doctor}`,
+      hint: `Check {address}. It may also be the certificate of {tlsInterceptor}, which must not intercept connections to {host}. Otherwise only the service's operator can replace the certificate: tell them.{doctor}`,
     },
     { message: 'the TLS connection failed', hint: TELL_OPERATOR },
   ],
@@ -350,7 +350,8 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       proxy,
       orProxy: proxy && `, or the proxy${proxy} ended the tunnel`,
       orRefuses: hasCertificate ? 'refuses the client certificate, or ' : '',
-      opener: proxy === undefined ? 'a proxy that opens TLS' : `the proxy${proxy}, if it opens TLS`,
+      interceptor:
+        proxy === undefined ? 'a proxy that intercepts TLS' : `the proxy${proxy}, if it intercepts TLS`,
       host: url.hostname.replace(/^\[|\]$/g, ''),
       port: url.port || (url.protocol === 'https:' ? '443' : '80'),
       tried: addresses?.length ? `; its addresses, tried one after the other: ${addresses.join(', ')}` : '',

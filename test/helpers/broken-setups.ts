@@ -47,7 +47,7 @@ const OAUTH = { environment: 'production', authentication: 'oauth' } as const;
 const APP_TOKEN = { environment: 'sandbox', authentication: 'app-token' } as const;
 
 const UNTRUSTED =
-  /not signed by what it is verified against: tls\.chain.*whole chain.*tls\.chain \(SERVICE_TLS_CHAIN\).*a proxy that opens TLS.*npx nestjs-service doctor/;
+  /not signed by what it is verified against: tls\.chain.*whole chain.*tls\.chain \(SERVICE_TLS_CHAIN\).*a proxy that intercepts TLS.*npx nestjs-service doctor/;
 
 const oneLine = (pem: string): string => pem.replaceAll('\n', '\\n');
 
