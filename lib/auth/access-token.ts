@@ -86,7 +86,7 @@ export interface TokenRequestContext {
 export interface TokenSource {
   request(scope: string, context: TokenRequestContext): Promise<TokenGrant>;
   /** Called when the API refused a token. Does not throw. */
-  dropped?(scope: string, accessToken: string): void;
+  drop?(scope: string, accessToken: string): void;
 }
 
 /** Clock, random numbers and log of the cache and the shared store. */

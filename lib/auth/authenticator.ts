@@ -43,10 +43,10 @@ export class Authenticator {
 
   /**
    * Returns the credentials, and waits for a token if necessary.
-   * @throws as {@link token}
+   * @throws as {@link getToken}
    */
   async get(wait?: WaitOptions): Promise<Credentials> {
-    return this.getCached() ?? this.#withBearer(await this.token(API_SCOPE, wait));
+    return this.getCached() ?? this.#withBearer(await this.getToken(API_SCOPE, wait));
   }
 
   /** Whether credentials that were taken a moment ago can still be sent. Their token may have expired or been renewed. */
@@ -59,7 +59,7 @@ export class Authenticator {
    * Gets credentials with another token, for a call that got a 401.
    * @param refused the call's `Authorization` header
    * @returns undefined if there is no other token: the caller gets the 401
-   * @throws as {@link token}
+   * @throws as {@link getToken}
    */
   async replace(
     { Authorization: refused }: Credentials,
@@ -75,7 +75,7 @@ export class Authenticator {
    * @throws ServiceTokenError (`oauth_not_configured` without OAuth credentials), ServiceConnectionError;
    * `signal.reason` if the caller aborts
    */
-  async token(scope: string, wait?: WaitOptions): Promise<CachedToken> {
+  async getToken(scope: string, wait?: WaitOptions): Promise<CachedToken> {
     if (!this.#tokens) throw notConfigured(this.#options, scope);
     return this.#tokens.get(scope, wait);
   }

@@ -100,7 +100,7 @@ export class ServiceAuthService {
 
   /**
    * For health checks: the `certificate` that ends first among those in `tls.certificate`, `daysLeft` until then, `healthy`
-   * (false afterwards), and `lastReloadFault` while the newest files, or the function's newest answer, cannot be used.
+   * (false afterwards), and `lastReloadFault` while the newest files, or what the function returned last, cannot be used.
    */
   get identityStatus(): IdentityStatus {
     return this.#identity.status;
@@ -132,7 +132,7 @@ export class ServiceAuthService {
 
   /** Returns a copy, because the host application may change it, and other callers share the cached object. */
   async #getCopy(scope: string, options?: TokenOptions): Promise<AccessToken> {
-    const token = await this.#runCounted(options, (wait) => this.#authenticator.token(scope, wait));
+    const token = await this.#runCounted(options, (wait) => this.#authenticator.getToken(scope, wait));
     const { accessToken, tokenType, expiresAt } = token;
     return { accessToken, tokenType, scope, expiresAt: new Date(expiresAt) };
   }

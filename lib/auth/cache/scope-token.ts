@@ -3,7 +3,7 @@ import { ServiceConnectionError, type ServiceError } from '../../errors/index.js
 import { type TokenGrant, type TokenStatus, type WaitOptions } from '../access-token.js';
 import { CachedToken } from './cached-token.js';
 import { CircuitBreaker, ForcedRefreshLimit, renewalDelay } from './request-limits.js';
-import { type CacheTools, type Purpose, type RequestedScope, TokenRequest } from './token-request.js';
+import { type CacheTools, type Purpose, TokenRequest } from './token-request.js';
 
 /**
  * Milliseconds after which `scheduled` looks whether a renewal is due: a tenth of the token's usable time, between these
@@ -18,7 +18,7 @@ export interface ScopeSettings {
 }
 
 /** The token of one scope: the cached token, its pending request, and the time of the next renewal. */
-export class ScopeToken implements RequestedScope {
+export class ScopeToken {
   readonly #settings: ScopeSettings;
   readonly #tools: CacheTools;
   readonly #forcedRefreshes = new ForcedRefreshLimit();
@@ -100,7 +100,7 @@ export class ScopeToken implements RequestedScope {
       this.#cached = undefined;
     }
     this.#dropped = accessToken;
-    this.#tools.source.dropped?.(this.name, accessToken);
+    this.#tools.source.drop?.(this.name, accessToken);
   }
 
   /**
@@ -128,18 +128,22 @@ export class ScopeToken implements RequestedScope {
     this.#cancelLook?.();
   }
 
+  /** The circuit breaker of this scope alone; undefined without a failure since the last token. */
   get ownBreaker(): CircuitBreaker | undefined {
     return this.#ownBreaker;
   }
 
+  /** The circuit breaker that this scope has to wait for: its own, or one of several scopes. */
   get breaker(): CircuitBreaker {
     return this.#tools.queue.breakerFor(this.name, this.#ownBreaker);
   }
 
+  /** Whether a request that starts now would have to wait. */
   get hasToWait(): boolean {
     return this.#tools.queue.hasToWait(this.name, this.#ownBreaker);
   }
 
+  /** The cached token, if it can still be handed out after so many milliseconds. */
   usableToken(afterMs = 0): CachedToken | undefined {
     const cached = this.#cached;
     return cached?.isUsable(afterMs) ? cached : undefined;
@@ -151,6 +155,8 @@ export class ScopeToken implements RequestedScope {
   }
 
   /**
+   * Whether a token of another process may replace the cached one.
+   *
    * A token of a shared store must be newer than the cached token and than all dropped ones, because anyone who can write to the
    * store could put old entries back. While a token is usable, another one that is itself due for renewal is not accepted.
    * Without a usable token it is: callers then need not wait.
@@ -164,6 +170,7 @@ export class ScopeToken implements RequestedScope {
     return isOther && offered.issued.wall > newest && offered.ageMs < maxAgeMs;
   }
 
+  /** Caches the token, if it can be handed out. @param isOutdated it was requested with a client certificate that was replaced */
   keep(token: CachedToken, isOutdated: boolean): void {
     const isSame = this.holds(token.accessToken);
     const isKept = !isOutdated && token.isUsable();
@@ -174,6 +181,7 @@ export class ScopeToken implements RequestedScope {
     this.#renewNotBefore = -Infinity;
   }
 
+  /** Counts a failure. Returns whether the callers get the error now, without another attempt. */
   recordFailure(error: ServiceError, countAtStart: number): boolean {
     this.#ownBreaker ??= new CircuitBreaker(this.#tools.io.clock);
     return this.#tools.queue.recordFailure(this.name, this.#ownBreaker, error, countAtStart);
@@ -183,12 +191,14 @@ export class ScopeToken implements RequestedScope {
     this.#ownBreaker = undefined;
   }
 
+  /** Delays the next renewal in the background, because a request brought no token to keep. */
   delayRenewal(): void {
     this.#withoutToken += 1;
     this.#renewNotBefore = this.#tools.io.clock.monotonic() + renewalDelay(this.#withoutToken);
   }
 
-  requestEnded(): void {
+  /** Called in the tick in which the request settles, so that the next caller starts a new one. */
+  endRequest(): void {
     this.#request = undefined;
   }
 

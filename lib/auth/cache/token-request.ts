@@ -5,13 +5,14 @@ import { type TokenGrant, type TokenIo, type TokenSource, type WaitOptions } fro
 import {
   expiredOnArrival,
   isSecretRefusal,
-  NO_SECRET,
+  SECRET_UNAVAILABLE,
   noResponseInTime,
   noTokenInTime,
 } from '../endpoint/token-errors.js';
 import { type CachedToken } from './cached-token.js';
-import { type CircuitBreaker, MAX_ATTEMPTS } from './request-limits.js';
+import { MAX_ATTEMPTS } from './request-limits.js';
 import { type RequestQueue } from './request-queue.js';
+import { type ScopeToken } from './scope-token.js';
 
 /** Milliseconds for all attempts together. Waiting for a Retry-After comes on top. */
 const BUDGET_MS = 10_000;
@@ -31,31 +32,6 @@ export interface CacheTools {
   inStartContext: <T>(work: () => T) => T;
 }
 
-/** The scope that a request is for. */
-export interface RequestedScope {
-  readonly name: string;
-  /** The circuit breaker of this scope alone, after a failure of it. */
-  readonly ownBreaker: CircuitBreaker | undefined;
-  /** The circuit breaker that this scope has to wait for: its own, or one of several scopes. */
-  readonly breaker: CircuitBreaker;
-  /** Whether a request that starts now would have to wait. */
-  readonly hasToWait: boolean;
-  /** The cached token, if it can still be handed out after so many milliseconds. */
-  usableToken(afterMs?: number): CachedToken | undefined;
-  toCachedToken(grant: TokenGrant): CachedToken;
-  /** Whether a token of another process may replace the cached one. */
-  accepts(grant: TokenGrant): boolean;
-  /** Caches the token, if it can be handed out. `isOutdated`: it was requested with a client certificate that was replaced. */
-  keep(token: CachedToken, isOutdated: boolean): void;
-  /** Counts a failure. Returns whether the callers get the error now, without another attempt. */
-  recordFailure(error: ServiceError, countAtStart: number): boolean;
-  forgetFailures(): void;
-  /** Delays the next renewal in the background, because a request brought no token to keep. */
-  delayRenewal(): void;
-  /** Called in the tick in which the request settles, so that the next caller starts a new one. */
-  requestEnded(): void;
-}
-
 /**
  * Why a request is made. It rises when callers join, and never falls.
  * - `renewal`: in the background, before the token expires
@@ -70,7 +46,7 @@ export class TokenRequest {
   isSending = false;
   /** Set when another client certificate comes into use. Callers get the token, but it is not cached. */
   isOutdated = false;
-  readonly #scope: RequestedScope;
+  readonly #scope: ScopeToken;
   readonly #tools: CacheTools;
   readonly #outcome: Promise<CachedToken>;
   #purpose: Purpose;
@@ -83,7 +59,7 @@ export class TokenRequest {
   /** Why the previous attempt had no client secret. The endpoint was not asked, so this is the error at the deadline. */
   #noSecret?: Error;
 
-  constructor(scope: RequestedScope, tools: CacheTools, purpose: Purpose) {
+  constructor(scope: ScopeToken, tools: CacheTools, purpose: Purpose) {
     this.#scope = scope;
     this.#tools = tools;
     this.#purpose = purpose;
@@ -147,7 +123,7 @@ export class TokenRequest {
           }
           const attempts = this.#purpose === 'callers' && this.#callers > 0 ? MAX_ATTEMPTS : 1;
           if (isOver || attempt >= attempts || this.#leftMs <= 0) throw error;
-          this.#noSecret = error.code === NO_SECRET ? error : undefined;
+          this.#noSecret = error.code === SECRET_UNAVAILABLE ? error : undefined;
           attempt += 1;
         } finally {
           leave();
@@ -157,7 +133,7 @@ export class TokenRequest {
       scope.delayRenewal();
       throw error;
     } finally {
-      scope.requestEnded();
+      scope.endRequest();
     }
   }
 

@@ -1,9 +1,10 @@
 import { type Clock, watching } from '../../time/clock.js';
-import { UnreadableFile } from '../../config/read-file.js';
+import { readInTime } from '../../config/read-file.js';
 import { type OAuthSettings } from '../../config/resolved-options.js';
-import { type Secret, SOURCE_MS } from '../../config/secret.js';
+import { type Secret } from '../../config/secret.js';
 import { type DescribeOption, ServiceTokenError } from '../../errors/index.js';
-import { sleep, within } from '../../time/timers.js';
+import { sleep } from '../../time/timers.js';
+import { SECRET_UNAVAILABLE } from './token-errors.js';
 
 /** A secret that was read less than this time ago is not read again, unless it was refused. Milliseconds. */
 const NEW_MS = 1_000;
@@ -91,7 +92,7 @@ export class ClientSecret {
   }
 
   /** Forgets the refusal, because the endpoint has granted a token. */
-  accepted(): void {
+  forgetRefusal(): void {
     this.#refused = undefined;
   }
 
@@ -107,18 +108,16 @@ export class ClientSecret {
   }
 
   async #readOnce(): Promise<Secret> {
-    const unavailable = (message?: string) => unavailableSecret(this.#describeOption, message);
     this.#startedAt = this.#clock.monotonic();
     this.#readings += 1;
-    const limit = { clock: this.#clock, timeoutMs: SOURCE_MS, expired: unavailable };
-    const secret = await within(limit, () => this.#source()).catch((error: unknown) => {
-      throw error instanceof UnreadableFile
-        ? unavailable(`oauth.clientSecret: ${error.message}`)
-        : unavailable();
-    });
-    if (typeof secret?.reveal() !== 'string' || secret.reveal() === '') throw unavailable();
-    this.#lastAt = this.#clock.monotonic();
-    return (this.#last = secret);
+    try {
+      const secret = await readInTime(this.#source, this.#clock);
+      if (!secret.reveal()) throw new Error('it is empty.');
+      this.#lastAt = this.#clock.monotonic();
+      return (this.#last = secret);
+    } catch (error) {
+      throw unavailableSecret(this.#describeOption, (error as Error).message);
+    }
   }
 }
 
@@ -126,15 +125,10 @@ function isSame(one: Secret, other: Secret): boolean {
   return one.reveal() === other.reveal();
 }
 
-/** The error of a vault's client is left out, because it may quote the secret, a token of the vault or a request. */
-const WITHOUT_ITS_ERROR =
-  'The source of the client secret (oauth.clientSecret) threw, gave no text, or took longer than ' +
-  `${SOURCE_MS / 1000} s. Its own error is left out because it may quote the secret.`;
-
-function unavailableSecret(describeOption: DescribeOption, message = WITHOUT_ITS_ERROR): ServiceTokenError {
+function unavailableSecret(describeOption: DescribeOption, reason: string): ServiceTokenError {
   return new ServiceTokenError({
-    code: 'client_secret_unavailable',
-    message,
+    code: SECRET_UNAVAILABLE,
+    message: `The client secret cannot be read. oauth.clientSecret: ${reason}`,
     hint: `Check that what ${describeOption('oauth.clientSecret')} names can be read.`,
     options: ['oauth.clientSecret'],
   });

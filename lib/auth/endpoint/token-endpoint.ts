@@ -45,6 +45,8 @@ const MAX_RESPONSE_BYTES = 1024 * 1024;
 const MAX_RETRY_AFTER_S = 3_600;
 /** A refused secret is not sent again for this time. */
 const REMEMBERED_MS = 10_000;
+/** The same for health checks, which never stop: those of a thousand replicas would send 100 wrong passwords a second. */
+const REMEMBERED_FOR_PROBES_MS = 60_000;
 /** Callers wait for a new secret for this time, if the refused one has worked before. */
 const WAIT_MS = 2_000;
 /**
@@ -52,8 +54,6 @@ const WAIT_MS = 2_000;
  * is then sent again on another connection, with the rest of its 10 s.
  */
 const OLD_CONNECTION_TIMEOUT_MS = 5_000;
-/** The same for health checks, which never stop: those of a thousand replicas would send 100 wrong passwords a second. */
-const REMEMBERED_FOR_PROBES_MS = 60_000;
 
 interface TokenEndpointOptions {
   place: TokenPlace;
@@ -174,7 +174,7 @@ export class TokenEndpoint implements TokenSource {
       this.#refusal = undefined;
       this.#accepted = record.sent;
       this.#rotation?.recordSuccess(record.sent?.fingerprint256);
-      this.#options.clientSecret.accepted();
+      this.#options.clientSecret.forgetRefusal();
       return { ...grant, requestedWith: record.sent };
     } catch (error) {
       this.#report(record, eventErrorCode(error, signal));

@@ -186,7 +186,7 @@ function readErrorCode(value: unknown, secrets: readonly Secret[], scope: string
   return cleanEndpointText(value, secrets, scope) === value ? value : undefined;
 }
 
-export const NO_SECRET = 'client_secret_unavailable';
+export const SECRET_UNAVAILABLE = 'client_secret_unavailable';
 
 /** Whether another token request may succeed later. */
 export function mayPassLater(error: unknown): boolean {

@@ -31,7 +31,7 @@ export function readTokenResponse(
   const refuse = (why: string): never => {
     throw new ServiceTokenError({
       code: 'invalid_token_response',
-      message: `The token endpoint's answer (HTTP ${status}) is not usable: ${why}.`,
+      message: `The token endpoint's response (HTTP ${status}) is not usable: ${why}.`,
       hint: `Check ${describeOption(option)}. If it is right, tell the service's operator.`,
       options: [option],
       status,
@@ -43,7 +43,7 @@ export function readTokenResponse(
   if (typeof tokenType !== 'string' || tokenType.toLowerCase() !== 'bearer')
     return refuse('token_type is not bearer');
   // A token with a wider scope must not reach a browser. One with a narrower scope would fail later, with another error.
-  if ((granted ?? scope) !== scope) return refuse(`scope is ${describeScope(granted)}not the one asked for`);
+  if ((granted ?? scope) !== scope) return refuse(`scope is ${describeScope(granted)}not the requested one`);
   // Visible ASCII (RFC 6749, appendix A.12). Anything else could not be sent in a header.
   if (typeof accessToken !== 'string' || !/^[\x21-\x7e]+$/.test(accessToken))
     return refuse('access_token is missing or not visible ASCII');

@@ -6,11 +6,11 @@ import { type TokenIo } from '../access-token.js';
 /** Default time limit of one call of the store, in milliseconds. */
 const CALL_MS = 250;
 /** A store that failed is not called for this time, in milliseconds. */
-const AWAY_MS = 1_000;
+const PAUSE_MS = 1_000;
 /** If a timer fires more than this time too late, the event loop was blocked. Milliseconds. */
 const LATE_MS = 25;
 /** At most one warning in this time, in milliseconds. */
-const QUIET_MS = 60_000;
+const WARNING_INTERVAL_MS = 60_000;
 
 /** Releases a lock. */
 export type Release = () => Promise<void>;
@@ -26,7 +26,7 @@ export class GuardedStore {
   readonly #clock: Clock;
   readonly #log: TokenIo['log'];
   readonly #limitMs: number;
-  #awayUntil = -Infinity;
+  #pausedUntil = -Infinity;
   #warnedAt = -Infinity;
   #hasWarned = false;
 
@@ -39,7 +39,7 @@ export class GuardedStore {
 
   /** False while the store is not called because it has failed. */
   get isAvailable(): boolean {
-    return this.#clock.monotonic() >= this.#awayUntil;
+    return this.#clock.monotonic() >= this.#pausedUntil;
   }
 
   get(key: string): Promise<string | undefined> {
@@ -54,14 +54,14 @@ export class GuardedStore {
     await this.#callStore(() => this.#store.delete(key, ifValue));
   }
 
-  /** Tries to take a lock. `none` means that the store has no locks, or that it has failed. */
-  async lock(key: string, ttlMs: number): Promise<Release | 'taken' | 'none'> {
+  /** Tries to acquire a lock. `held`: another process holds the lock. `none`: the store has no locks, or has failed. */
+  async lock(key: string, ttlMs: number): Promise<Release | 'held' | 'none'> {
     const endsAt = this.#clock.monotonic() + ttlMs;
     if (!this.#store.lock) return 'none';
     const release = await this.#callStore(
-      async () => (await this.#store.lock?.(key, ttlMs)) ?? ('taken' as const),
+      async () => (await this.#store.lock?.(key, ttlMs)) ?? ('held' as const),
     );
-    if (typeof release !== 'function') return release === undefined ? 'none' : 'taken';
+    if (typeof release !== 'function') return release === undefined ? 'none' : 'held';
     return async () => {
       // After its TTL, the lock may belong to another process.
       if (this.#clock.monotonic() < endsAt) await this.#callStore(release);
@@ -74,17 +74,17 @@ export class GuardedStore {
     const clock = this.#clock;
     const begun = clock.monotonic();
     // An async function, so that a synchronous throw becomes a rejection too.
-    const answering = (async () => work())();
+    const pending = (async () => work())();
     const limit = { clock, timeoutMs: this.#limitMs, expired: () => new StoreTimeout() };
     try {
-      const answer = await within(limit, () => answering).catch((error: unknown) => {
+      const result = await within(limit, () => pending).catch((error: unknown) => {
         // If the timer fires late, the event loop was blocked, and the command may not have been sent yet. Wait once more.
         const isLate = clock.monotonic() - begun > this.#limitMs + LATE_MS;
-        if (error instanceof StoreTimeout && isLate) return within(limit, () => answering);
+        if (error instanceof StoreTimeout && isLate) return within(limit, () => pending);
         throw error;
       });
       if (this.isAvailable) this.#onSuccess();
-      return answer;
+      return result;
     } catch (error) {
       this.#onFailure(error);
       return undefined;
@@ -93,8 +93,8 @@ export class GuardedStore {
 
   #onFailure(error: unknown): void {
     const now = this.#clock.monotonic();
-    this.#awayUntil = now + AWAY_MS;
-    if (now - this.#warnedAt < QUIET_MS) return;
+    this.#pausedUntil = now + PAUSE_MS;
+    if (now - this.#warnedAt < WARNING_INTERVAL_MS) return;
     this.#warnedAt = now;
     this.#hasWarned = true;
     this.#log.warn(

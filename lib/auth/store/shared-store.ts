@@ -14,19 +14,18 @@ import { type ClientSecret } from '../endpoint/client-secret.js';
 import { GuardedStore, type Release } from './guarded-store.js';
 import { StoredToken, StoreKeys, type TokenOwner } from './stored-token.js';
 
-// Milliseconds throughout.
 /** The TTL of the lock. If its holder crashes or the endpoint is slow, another process takes the lock after this time. */
-const LOCK = 4_000;
+const LOCK_TTL_MS = 4_000;
 /** Pause between two looks into the store. A renewal has time, and all processes renew at about the same time. */
-const PAUSE = { awaited: { least: 100, most: 500 }, renewal: { least: 500, most: 1_500 } };
+const PAUSE_MS = { awaited: { least: 100, most: 500 }, renewal: { least: 500, most: 1_500 } };
 /** A renewal that no caller waits for gives a failed store this time to recover. */
-const STORE_RECOVERY = 5_000;
+const STORE_RECOVERY_MS = 5_000;
 /** Time limit for reading the newest secret, if there is an older one. */
-const SECRET = 1_000;
+const SECRET_TIMEOUT_MS = 1_000;
 /** A failure that the endpoint has responded with is shared by all processes for this time. */
-const FAILURE = 1_000;
+const SHARED_FAILURE_MS = 1_000;
 /** Time of a request that is kept for a last look into the store. */
-const LAST_LOOK = 300;
+const LAST_LOOK_MS = 300;
 
 /** Whether the endpoint has responded, as opposed to a connection that failed. */
 function hasResponse(error: unknown): error is ServiceTokenError {
@@ -36,7 +35,7 @@ function hasResponse(error: unknown): error is ServiceTokenError {
 /**
  * Shares tokens between processes through a store. One process requests a token from the endpoint, and the others find that token
  * in the store. If the endpoint responds with an error, the others get this error for 1 s. A connection fault is not shared,
- * because it may be a fault of one process only. A store that fails, does not answer or has wrong entries delays a token, but
+ * because it may be a fault of one process only. A store that fails, hangs or has wrong entries delays a token, but
  * never prevents one.
  */
 export class SharedStore implements TokenSource {
@@ -90,16 +89,16 @@ export class SharedStore implements TokenSource {
     for (;;) {
       const found = await this.#find(entry, context);
       if (found) return found;
-      const lock = await this.#store.lock(entry.lockKey, LOCK);
-      const heartbeat = lock === 'taken' ? await this.#store.get(entry.heartbeatKey) : undefined;
-      const failure = entry.readFailure(heartbeat, clock.now());
+      const lock = await this.#store.lock(entry.lockKey, LOCK_TTL_MS);
+      const heartbeat = lock === 'held' ? await this.#store.get(entry.heartbeatKey) : undefined;
+      const failure = entry.decodeFailure(heartbeat, clock.now());
       if (failure) throw failure;
       const now = clock.monotonic();
       const passed = now - begun;
       if (
         typeof lock === 'function' ||
         heartbeat === ownHeartbeat ||
-        (lock === 'none' && (this.#store.isAvailable || isAwaited() || passed >= STORE_RECOVERY))
+        (lock === 'none' && (this.#store.isAvailable || isAwaited() || passed >= STORE_RECOVERY_MS))
       ) {
         const left = { ...context, timeoutMs: timeoutMs - passed };
         return this.#requestWithLock(entry, typeof lock === 'function' ? lock : 'none', left, passed);
@@ -107,15 +106,15 @@ export class SharedStore implements TokenSource {
       if (heartbeat !== undefined && heartbeat !== lastHeartbeat)
         [lastHeartbeat, quietSince] = [heartbeat, now];
       // If several processes ignore the lock, the last one that writes its heartbeat makes the request: the others see it.
-      else if (lock === 'taken' && now - quietSince >= LOCK)
-        await this.#store.set(entry.heartbeatKey, ownHeartbeat, LOCK);
-      const { least, most } = isAwaited() ? PAUSE.awaited : PAUSE.renewal;
+      else if (lock === 'held' && now - quietSince >= LOCK_TTL_MS)
+        await this.#store.set(entry.heartbeatKey, ownHeartbeat, LOCK_TTL_MS);
+      const { least, most } = isAwaited() ? PAUSE_MS.awaited : PAUSE_MS.renewal;
       await sleep(clock, least + random() * (most - least), signal);
     }
   }
 
   /** Removes a refused token from the store, if it is still there. */
-  dropped(scope: string, accessToken: string): void {
+  drop(scope: string, accessToken: string): void {
     void this.#remove(scope, accessToken);
   }
 
@@ -131,8 +130,8 @@ export class SharedStore implements TokenSource {
     let written: Promise<void> | undefined;
     let keptMs = 0;
     // After 1 s without a response, write a heartbeat, so that other processes see that a request is in progress.
-    const writeHeartbeat = (): void => void this.#store.set(entry.heartbeatKey, randomUUID(), LOCK);
-    const cancelHeartbeat = clock.watch(writeHeartbeat, Math.max(0, LOCK / 4 - waitedMs));
+    const writeHeartbeat = (): void => void this.#store.set(entry.heartbeatKey, randomUUID(), LOCK_TTL_MS);
+    const cancelHeartbeat = clock.watch(writeHeartbeat, Math.max(0, LOCK_TTL_MS / 4 - waitedMs));
     try {
       // The previous holder of the lock may have just written a token.
       const found = lock === 'none' ? undefined : await this.#find(entry, context);
@@ -141,7 +140,7 @@ export class SharedStore implements TokenSource {
       const requestedAt = momentOf(clock);
       const grant = await this.#source.request(entry.scope, {
         ...context,
-        timeoutMs: Math.max(timeoutMs - LAST_LOOK, timeoutMs / 2),
+        timeoutMs: Math.max(timeoutMs - LAST_LOOK_MS, timeoutMs / 2),
       });
       written = this.#write(entry.scope, grant, elapsedMs(clock, requestedAt));
       // The token's age counts from the request, and not from the wait for the lock.
@@ -151,11 +150,12 @@ export class SharedStore implements TokenSource {
       const found = signal.aborted ? undefined : await this.#find(entry, context);
       if (found) return found;
       // Keep the lock, so that the other processes do not all repeat a failed renewal, or a request without a response.
-      const isUnanswered = error instanceof ServiceConnectionError && error.kind === 'timeout';
+      const hasNoResponse = error instanceof ServiceConnectionError && error.kind === 'timeout';
       const failure = hasResponse(error) ? error : undefined;
-      if (signal.aborted || isUnanswered || !isAwaited()) keptMs = LOCK;
-      else if (failure) keptMs = FAILURE;
-      if (failure) void this.#store.set(entry.heartbeatKey, entry.writeFailure(failure, clock.now()), keptMs);
+      if (signal.aborted || hasNoResponse || !isAwaited()) keptMs = LOCK_TTL_MS;
+      else if (failure) keptMs = SHARED_FAILURE_MS;
+      if (failure)
+        void this.#store.set(entry.heartbeatKey, entry.encodeFailure(failure, clock.now()), keptMs);
       else if (keptMs > 0) writeHeartbeat();
       throw error;
     } finally {
@@ -163,7 +163,8 @@ export class SharedStore implements TokenSource {
       // Callers do not wait for this. The lock is released when other processes can find the token.
       if (typeof lock === 'function') {
         if (keptMs === 0) void Promise.resolve(written).then(lock);
-        else if (keptMs < LOCK) void sleep(watching(clock), keptMs, closed).then(lock, () => undefined);
+        else if (keptMs < LOCK_TTL_MS)
+          void sleep(watching(clock), keptMs, closed).then(lock, () => undefined);
       }
     }
   }
@@ -173,13 +174,17 @@ export class SharedStore implements TokenSource {
     const { last } = this.#clientSecret;
     const newest = this.#clientSecret.read();
     if (!last) return untilAborted(newest, signal);
-    const limit = { clock: this.#io.clock, timeoutMs: SECRET, expired: () => new Error('Too late') };
+    const limit = {
+      clock: this.#io.clock,
+      timeoutMs: SECRET_TIMEOUT_MS,
+      expired: () => new Error('Too late'),
+    };
     return within(limit, () => newest).catch(() => last);
   }
 
   async #find(entry: StoredToken, { accepts }: TokenRequestContext): Promise<TokenGrant | undefined> {
     const { clock } = this.#io;
-    const grant = entry.read(await this.#store.get(entry.key), clock.now());
+    const grant = entry.decode(await this.#store.get(entry.key), clock.now());
     // The token's age is that of now. With an earlier time the token would be renewed too early.
     return grant && accepts(grant) ? { ...grant, requestedAt: momentOf(clock) } : undefined;
   }
@@ -189,7 +194,7 @@ export class SharedStore implements TokenSource {
     const { requestedWith } = grant;
     const entry = requestedWith && this.#entryFor(scope, requestedWith.secret, requestedWith);
     if (!entry) return;
-    const { value, ttlMs } = entry.write(grant, this.#io.clock.now(), ageMs);
+    const { value, ttlMs } = entry.encode(grant, this.#io.clock.now(), ageMs);
     if (ttlMs > 0) await this.#store.set(entry.key, value, ttlMs);
   }
 
@@ -197,7 +202,7 @@ export class SharedStore implements TokenSource {
     const { last } = this.#clientSecret;
     const entry = last && this.#entryFor(scope, last);
     const value = entry && (await this.#store.get(entry.key));
-    const isThere = value && entry.read(value, this.#io.clock.now())?.accessToken === accessToken;
+    const isThere = value && entry.decode(value, this.#io.clock.now())?.accessToken === accessToken;
     if (isThere) await this.#store.delete(entry.key, value);
   }
 

@@ -91,7 +91,7 @@ export class StoredToken {
    * @param now the wall clock, in milliseconds
    * @returns the value and its TTL. The TTL is 0 or less if the token has expired or soon will
    */
-  write({ scope, accessToken, expiresIn: lifetimeS }: TokenGrant, now: number, ageMs = 0) {
+  encode({ scope, accessToken, expiresIn: lifetimeS }: TokenGrant, now: number, ageMs = 0) {
     return {
       value: this.#encrypt({ scope, accessToken, issuedAt: now - ageMs, lifetimeS }),
       ttlMs:
@@ -103,7 +103,7 @@ export class StoredToken {
    * @param now the wall clock, in milliseconds
    * @returns undefined if the value cannot be decrypted, has expired, or belongs to another scope
    */
-  read(value: string | undefined, now: number): TokenGrant | undefined {
+  decode(value: string | undefined, now: number): TokenGrant | undefined {
     const contents = this.#decrypt(value);
     if (!contents || 'failure' in contents || contents.scope !== this.scope) return undefined;
     const { scope, accessToken, issuedAt, lifetimeS } = contents;
@@ -117,7 +117,7 @@ export class StoredToken {
    * Writes the error that the endpoint has responded with. It contains no secret.
    * @param now the wall clock, in milliseconds
    */
-  writeFailure(error: ServiceTokenError, now: number): string {
+  encodeFailure(error: ServiceTokenError, now: number): string {
     return this.#encrypt({ failure: { ...error, message: error.message }, failedAt: now });
   }
 
@@ -125,7 +125,7 @@ export class StoredToken {
    * @param now the wall clock, in milliseconds
    * @returns undefined if the value is not a failure, cannot be decrypted, or is too old (a store may ignore the TTL)
    */
-  readFailure(value: string | undefined, now: number): ServiceTokenError | undefined {
+  decodeFailure(value: string | undefined, now: number): ServiceTokenError | undefined {
     const contents = this.#decrypt(value);
     if (!contents || !('failure' in contents) || Math.abs(now - contents.failedAt) > MAX_FAILURE_AGE_MS)
       return undefined;

@@ -69,7 +69,7 @@ export class FakeSource implements TokenSource {
     });
   }
 
-  dropped(_scope: string, accessToken: string): void {
+  drop(_scope: string, accessToken: string): void {
     this.droppedTokens.push(accessToken);
   }
 

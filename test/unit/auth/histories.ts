@@ -79,7 +79,7 @@ class WatchedSource implements TokenSource {
     });
   }
 
-  dropped(scope: string): void {
+  drop(scope: string): void {
     if (this.isForced) this.forced.push(scope);
     this.#last.set(scope, 'dropped');
   }

@@ -181,10 +181,10 @@ describe('Shared token store: tokens of other processes', () => {
     const { store, start } = setUp();
     const first = start();
     await first.fill();
-    first.shared.dropped('api', 'another');
+    first.shared.drop('api', 'another');
     await settle();
     expect(store.entries.size).toBe(1);
-    first.shared.dropped('api', 'token-1');
+    first.shared.drop('api', 'token-1');
     await settle();
     expect(store.entries.size).toBe(0);
 
@@ -195,7 +195,7 @@ describe('Shared token store: tokens of other processes', () => {
       await store.set(key, 'of another process, just now', 600_000);
       return value;
     };
-    first.shared.dropped('api', 'token-2');
+    first.shared.drop('api', 'token-2');
     await settle();
     expect(store.entries.size).toBe(1);
   });
@@ -739,19 +739,22 @@ describe('Shared token store: format of an entry', () => {
   const grant = { accessToken: 'token-1', scope: 'customer.b', expiresIn: 600 };
   const entry = (scope = 'customer.b', owner: object = OWNER, withKeys = keys): StoredToken =>
     new StoredToken(withKeys, scope, owner as typeof OWNER);
-  const writeEntry = (): string => entry().write(grant, NOW).value;
+  const writeEntry = (): string => entry().encode(grant, NOW).value;
 
   it('reads an entry with the age of its token, and gives the entry a shorter TTL than the token', () => {
-    const { value, ttlMs } = entry().write(grant, NOW);
+    const { value, ttlMs } = entry().encode(grant, NOW);
     expect(ttlMs).toBe(570_000);
-    expect(entry().read(value, NOW + 60_000)).toEqual({ ...grant, ageMs: 60_000 });
+    expect(entry().decode(value, NOW + 60_000)).toEqual({ ...grant, ageMs: 60_000 });
     // A reader whose clock is behind treats the token as new.
-    expect(entry().read(value, NOW - 60_000)).toEqual({ ...grant, ageMs: 0 });
+    expect(entry().decode(value, NOW - 60_000)).toEqual({ ...grant, ageMs: 0 });
   });
 
   it('shortens the TTL of an entry by the age of its token', () => {
-    expect(entry().write(grant, NOW, 60_000).ttlMs).toBe(510_000);
-    expect(entry().read(entry().write(grant, NOW, 60_000).value, NOW)).toEqual({ ...grant, ageMs: 60_000 });
+    expect(entry().encode(grant, NOW, 60_000).ttlMs).toBe(510_000);
+    expect(entry().decode(entry().encode(grant, NOW, 60_000).value, NOW)).toEqual({
+      ...grant,
+      ageMs: 60_000,
+    });
   });
 
   it('shows no token, scope, client or secret in key and value, and encrypts the same token differently each time', () => {
@@ -766,7 +769,7 @@ describe('Shared token store: format of an entry', () => {
     const key = 'token:v1:{zJgpw_qReFObxX6mMbUVi6g3KC1f7vgcadPqn-16IbY}';
     const value =
       'v1.LUkTrLGgvwATdw1vWJd88QpSLr1EWWc9UsM3emJqGFiJAB-3QCESrKus2nrLlpb7Hz8tR44zmObBFBayvWgjdQ3uK024stF_dX7mfswxEglHourAFKQwYw0nhA4KMj8y7pzHP341Xx0F7BwbkbOgVAAYzg';
-    expect([entry().key, entry().read(value, NOW)]).toEqual([key, { ...grant, ageMs: 0 }]);
+    expect([entry().key, entry().decode(value, NOW)]).toEqual([key, { ...grant, ageMs: 0 }]);
   });
 
   it('uses a different key for each endpoint, client, scope, certificate and secret', () => {
@@ -784,8 +787,8 @@ describe('Shared token store: format of an entry', () => {
   });
 
   it('does not read an entry after its token has expired, even if it is still in the store', () => {
-    expect(entry().read(writeEntry(), NOW + 599_999)).toBeDefined();
-    expect(entry().read(writeEntry(), NOW + 600_000)).toBeUndefined();
+    expect(entry().decode(writeEntry(), NOW + 599_999)).toBeDefined();
+    expect(entry().decode(writeEntry(), NOW + 600_000)).toBeUndefined();
   });
 
   const atOwnKey = Object.assign(entry('customer.b', OWNER, otherKeys), { key: entry().key });
@@ -798,9 +801,9 @@ describe('Shared token store: format of an entry', () => {
     ['moved to another key', entry('customer.c'), writeEntry()],
     ['encrypted with another secret, at the same key', atOwnKey, writeEntry()],
     // The writer knows the secret, but the scope inside the entry does not match its key.
-    ['of another scope', entry(), entry().write({ ...grant, scope: 'api' }, NOW).value],
+    ['of another scope', entry(), entry().encode({ ...grant, scope: 'api' }, NOW).value],
   ])('ignores an entry that is %s', (_name, reader, value) => {
-    expect(reader.read(value, NOW)).toBeUndefined();
+    expect(reader.decode(value, NOW)).toBeUndefined();
   });
 
   it('does not confuse a token entry with a failure entry, and reads a failure only with its own key and for 5 s', () => {
@@ -810,27 +813,27 @@ describe('Shared token store: format of an entry', () => {
       status: 400,
       scope: 'customer.b',
     });
-    const failure = entry().writeFailure(error, NOW);
-    expect(entry().readFailure(failure, NOW)).toEqual(error);
-    expect(entry().read(failure, NOW)).toBeUndefined();
+    const failure = entry().encodeFailure(error, NOW);
+    expect(entry().decodeFailure(failure, NOW)).toEqual(error);
+    expect(entry().decode(failure, NOW)).toBeUndefined();
     for (const [reader, value] of [
       [entry(), writeEntry()],
       [entry('customer.c'), failure],
       [entry('customer.b', OWNER, otherKeys), failure],
     ] as const)
-      expect(reader.readFailure(value, NOW)).toBeUndefined();
-    for (const now of [NOW - 5_001, NOW + 5_001]) expect(entry().readFailure(failure, now)).toBeUndefined();
+      expect(reader.decodeFailure(value, NOW)).toBeUndefined();
+    for (const now of [NOW - 5_001, NOW + 5_001]) expect(entry().decodeFailure(failure, now)).toBeUndefined();
   });
 
   it('ignores an entry that was truncated or changed at any position', () => {
     const value = writeEntry();
     for (let end = 0; end < value.length; end += 1)
-      expect(entry().read(value.slice(0, end), NOW)).toBeUndefined();
+      expect(entry().decode(value.slice(0, end), NOW)).toBeUndefined();
     const bytes = Buffer.from(value.slice(3), 'base64url');
     for (let index = 0; index < bytes.length; index += 1) {
       const changed = Buffer.from(bytes);
       changed[index] ^= 1;
-      expect(entry().read(`v1.${changed.toString('base64url')}`, NOW)).toBeUndefined();
+      expect(entry().decode(`v1.${changed.toString('base64url')}`, NOW)).toBeUndefined();
     }
   });
 });
@@ -893,7 +896,7 @@ describe('Shared token store: store failures', () => {
     await settle();
     source.last.grant(600);
     expect((await waiting).accessToken).toBe('token-1');
-    shared.dropped('api', 'token-1');
+    shared.drop('api', 'token-1');
     await settle();
   });
 
@@ -998,7 +1001,7 @@ describe('Shared token store: store failures', () => {
   it('reports a lock that another process holds as taken, and a store without locks as none', async () => {
     const { store, guarded } = setUpGuarded();
     store.lock = async () => undefined;
-    expect(await guarded.lock('a', 100)).toBe('taken');
+    expect(await guarded.lock('a', 100)).toBe('held');
     Object.assign(store, { lock: undefined });
     expect([await guarded.lock('a', 100), guarded.isAvailable]).toEqual(['none', true]);
   });

@@ -231,10 +231,10 @@ describe('Token endpoint: token responses', () => {
 
 describe('Token endpoint: tokens with another scope', () => {
   it.each([
-    ['api', 'api payments', /scope is "api payments", not the one asked for/],
-    ['api', '', /scope is "", not the one asked for/],
+    ['api', 'api payments', /scope is "api payments", not the requested one/],
+    ['api', '', /scope is "", not the requested one/],
     ['api', SECRET, /scope is "\[not shown: /],
-    ['api', ['api', 'x'], /scope is not the one asked for/],
+    ['api', ['api', 'x'], /scope is not the requested one/],
     [
       'customer.c-17',
       'customer.c-17 customer.d%2B4 api',
