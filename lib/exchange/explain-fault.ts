@@ -350,7 +350,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       proxy,
       orProxy: proxy && `, or the proxy${proxy} ended the tunnel`,
       orRefuses: hasCertificate ? 'refuses the client certificate, or ' : '',
-      interceptor:
+      tlsInterceptor:
         proxy === undefined ? 'a proxy that intercepts TLS' : `the proxy${proxy}, if it intercepts TLS`,
       host: url.hostname.replace(/^\[|\]$/g, ''),
       port: url.port || (url.protocol === 'https:' ? '443' : '80'),
