@@ -145,10 +145,10 @@ describe('modes of authentication', () => {
         );
       }
 
-      const asked = simulator.tokenRequests;
-      expect(asked).toHaveLength(sends.bearer ? 1 : 0);
+      const tokenRequests = simulator.tokenRequests;
+      expect(tokenRequests).toHaveLength(sends.bearer ? 1 : 0);
       if (!sends.bearer) return;
-      expect(asked[0]).toMatchObject({
+      expect(tokenRequests[0]).toMatchObject({
         environment,
         method: 'POST',
         path: '/oauth2/token',
@@ -160,7 +160,7 @@ describe('modes of authentication', () => {
           scope: 'api',
         },
       });
-      expect(asked[0]?.certificateSubject).toBeUndefined();
+      expect(tokenRequests[0]?.certificateSubject).toBeUndefined();
     },
   );
 
@@ -231,14 +231,14 @@ describe('modes of authentication', () => {
   });
 
   it('an appToken function is called once at startup, and a call that got 403 is not replayed', async () => {
-    let asked = 0;
-    const appToken = (): string => `wrong-${(asked += 1)}`;
+    let functionCalls = 0;
+    const appToken = (): string => `wrong-${(functionCalls += 1)}`;
     api = await startModule({ ...simulator.moduleOptions(), appToken });
     for (const _ of [1, 2]) await expect(api.banks.list()).rejects.toMatchObject({ status: 403 });
     expect(simulator.apiRequests.map(({ headers }) => headers['service-app-token'])).toEqual(
       Array(2).fill('wrong-1'),
     );
-    expect(asked).toBe(1);
+    expect(functionCalls).toBe(1);
   });
 
   it('the hint of a 401 names appTokenHeader if the service expects the app token in another header', async () => {
@@ -294,8 +294,8 @@ describe('modes of authentication', () => {
       permissions: ['identity', 'accounts'],
       bank_identifier: 'b-1',
     });
-    const asked = simulator.tokenRequests.map(({ form }) => form?.scope);
-    expect(asked).toEqual(hasToken ? ['customer.c-1'] : []);
+    const requestedScopes = simulator.tokenRequests.map(({ form }) => form?.scope);
+    expect(requestedScopes).toEqual(hasToken ? ['customer.c-1'] : []);
     const issued = access_token && simulator.issuedFor(access_token)?.scope;
     expect(issued).toBe(hasToken ? 'customer.c-1' : undefined);
   });

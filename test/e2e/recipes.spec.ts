@@ -151,10 +151,10 @@ describe('docs/recipes.md', () => {
           const [place, listOf] = LISTS[list];
           // The service sends fewer entries in a page than the caller requests.
           const most = 40;
-          const asked: number[] = [];
+          const requestedPages: number[] = [];
           simulator.answer('GET', '/data/v2/history', ({ params }) => {
             const page = Number(params.page);
-            asked.push(page);
+            requestedPages.push(page);
             const entries = ALL.slice(page * most, (page + 1) * most);
             return {
               json: { status: 'OK', ...place(entries), ...COUNTS[count](Math.ceil(ALL.length / most)) },
@@ -163,18 +163,21 @@ describe('docs/recipes.md', () => {
           const read = (page: number) =>
             api.http.get<Body>('/data/v2/history', { params: { page, size: 100 } });
           expect(await entriesOf(pages(read as never, listOf))).toEqual(ALL);
-          expect(asked).toEqual(ALL.slice(0, count === 'no number of pages' ? 8 : 7));
+          expect(requestedPages).toEqual(ALL.slice(0, count === 'no number of pages' ? 8 : 7));
         },
       );
 
       it('pages() starts with the page that its caller names and reads as many pages as the service reports', async () => {
         const { pages } = await load();
-        const asked: number[] = [];
-        const read = async (page: number) => (asked.push(page), { data: [page], page: { total_pages: 3 } });
+        const requestedPages: number[] = [];
+        const read = async (page: number) => (
+          requestedPages.push(page),
+          { data: [page], page: { total_pages: 3 } }
+        );
         const listOf = ({ data }: Body) => data as number[];
         expect(await entriesOf(pages(read, listOf, 1))).toEqual([1, 2, 3]);
         expect(await entriesOf(pages(read, listOf))).toEqual([0, 1, 2]);
-        expect(asked).toEqual([1, 2, 3, 0, 1, 2]);
+        expect(requestedPages).toEqual([1, 2, 3, 0, 1, 2]);
       });
 
       it('accountFeed() requests no more pages than its caller consumes', async () => {
@@ -190,8 +193,8 @@ describe('docs/recipes.md', () => {
         }
         const all = await entriesOf(accountFeed(api.http, entity, 1));
         expect(all.map(({ account_id }) => account_id)).toEqual([`current-${entity}`, `savings-${entity}`]);
-        const asked = simulator.apiRequests.map(({ path }) => /page=\d/.exec(path)?.[0]);
-        expect(asked).toEqual(['page=0', 'page=0', 'page=1']);
+        const requestedPages = simulator.apiRequests.map(({ path }) => /page=\d/.exec(path)?.[0]);
+        expect(requestedPages).toEqual(['page=0', 'page=0', 'page=1']);
       });
 
       it.each<[string, Body & { page?: object }, RegExp | number[]]>([
@@ -452,10 +455,10 @@ describe('docs/recipes.md', () => {
     simulator.fail({ when: () => events.emit('arrival'), fault: 'hang' });
     const caller = new AbortController();
     const [arrival, ended] = [once(events, 'arrival'), once(events, 'call')];
-    const asked = fetch(url, { signal: caller.signal });
+    const inbound = fetch(url, { signal: caller.signal });
     await arrival;
     caller.abort();
-    await expect(asked).rejects.toThrow();
+    await expect(inbound).rejects.toThrow();
     expect(await ended).toMatchObject([{ route: '/banks/v1', error: 'aborted' }]);
     // fetch has opened a spare connection. Node does not count it as idle before its first request, so close it here.
     app.getHttpServer().closeAllConnections();
@@ -514,28 +517,28 @@ describe('docs/recipes.md', () => {
     await using simulator = await startSimulator();
     const { module, http } = await startModule({ ...simulator.moduleOptions(), http: { onCall } });
     const countries = new Subject<string>();
-    const answers: unknown[] = [];
+    const responses: unknown[] = [];
     const search = countries
       .pipe(switchMap((country) => http.httpService.get('/banks/v1', { params: { country } })))
       .subscribe(({ data }) => {
-        answers.push(data);
+        responses.push(data);
         events.emit('answer');
       });
-    const asked = async (country: string, fault?: 'hang') => {
+    const requestCountry = async (country: string, fault?: 'hang') => {
       if (fault) simulator.fail({ when: ({ path }) => path.endsWith(country), fault });
       countries.next(country);
       await simulator.waitForRequest(({ path }) => path.endsWith(country), 10_000);
     };
-    await asked('slow-1', 'hang');
+    await requestCountry('slow-1', 'hang');
     const [ended, answer] = [once(events, 'call'), once(events, 'answer')];
-    await asked('AE');
+    await requestCountry('AE');
     expect(await ended).toEqual(['connection_closed']);
     await answer;
-    await asked('slow-2', 'hang');
+    await requestCountry('slow-2', 'hang');
     const unsubscribed = once(events, 'call');
     search.unsubscribe();
     expect(await unsubscribed).toEqual(['connection_closed']);
-    expect(answers).toHaveLength(1);
+    expect(responses).toHaveLength(1);
     await module.close();
   });
 
@@ -881,15 +884,15 @@ describe('docs/recipes.md', () => {
 
     const form = { 'application/json': { schema: { $ref: '#/components/schemas/ServiceErrorAnswer' } } };
     const { 200: _, ...described } = paths['/failure']?.get?.responses ?? {};
-    const answers = new Set<string>();
+    const statuses = new Set<string>();
     while (failures.length > 0) {
       const answer = await fetch(`${await app.getUrl()}/failure`);
-      answers.add(String(answer.status));
+      statuses.add(String(answer.status));
       expect(Object.keys((await answer.json()) as object)).toEqual(
         expect.arrayContaining(schemas.ServiceErrorAnswer.required),
       );
     }
-    expect(Object.keys(described)).toEqual([...answers].sort());
+    expect(Object.keys(described)).toEqual([...statuses].sort());
     expect(described['404']).toEqual({ description: 'No such bank' });
     expect(described['503']).toEqual({ description: 'Service Unavailable', content: form });
     expect(schemas.ServiceErrorAnswer?.required).toEqual(['statusCode', 'message', 'code']);

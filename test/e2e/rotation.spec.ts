@@ -168,9 +168,9 @@ describe('replacement of certificate and key during calls', () => {
   it('reloadCertificate() replaces the certificate for calls and for users of httpsAgent, and no call fails', async () => {
     simulator = await startSimulator();
     let current = await issue('vault-0');
-    let asked = 0;
+    let tlsFunctionCalls = 0;
     const { banks, auth } = await startWith(async () => {
-      asked += 1;
+      tlsFunctionCalls += 1;
       return pemsOf(current);
     });
     const agent = auth.httpsAgent;
@@ -192,7 +192,7 @@ describe('replacement of certificate and key during calls', () => {
     expect(load.failures).toEqual([]);
     expect(statuses()).toEqual(new Set([200]));
     expect(auth.httpsAgent).toBe(agent);
-    expect(asked).toBe(11);
+    expect(tlsFunctionCalls).toBe(11);
   });
 });
 
@@ -405,9 +405,9 @@ describe('refusal of the client certificate by the server', () => {
   it('calls with a refused certificate share one read of the tls function and each reject with certificate_refused', async () => {
     simulator = await ServiceSimulator.start();
     let current = simulator.application;
-    let asked = 0;
+    let tlsFunctionCalls = 0;
     const { banks, auth } = await startWith(async () => {
-      asked += 1;
+      tlsFunctionCalls += 1;
       return pemsOf(current);
     });
     await banks.list();
@@ -419,7 +419,7 @@ describe('refusal of the client certificate by the server', () => {
       expect(error).toMatchObject({ code: 'certificate_refused', certificate: auth.certificate });
       expect((error as Error).message).toContain(current.fingerprint256);
     }
-    expect(asked).toBe(2);
+    expect(tlsFunctionCalls).toBe(2);
     expect(simulator.handshakes.base.total - before).toBeLessThanOrEqual(20);
     expect(simulator.apiRequests).toHaveLength(1);
     current = await issue('renewed');

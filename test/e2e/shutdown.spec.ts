@@ -176,12 +176,12 @@ describe('shutdown of a ServiceModule', () => {
 
   it('the shutdown aborts a call that waits for the tls function to be called again', async () => {
     const { tls: pems, ...others } = simulator.moduleOptions({ authentication: 'mtls' });
-    const asked = gate();
+    const secondCallStarted = gate();
     let times = 0;
     const tls = async () => {
       times += 1;
       if (times > 1) {
-        asked.resolve();
+        secondCallStarted.resolve();
         await new Promise(() => undefined);
       }
       return pems;
@@ -196,7 +196,7 @@ describe('shutdown of a ServiceModule', () => {
     const fault = { status: 400, body: page, headers: { 'content-type': 'text/html' } };
     simulator.fail({ path: '/banks/v1', fault });
     const cut = rejection(banks.list());
-    await asked.promise;
+    await secondCallStarted.promise;
     await module.close();
     timers.restore();
     expect(await cut).toMatchObject({ code: 'connection_closed', outcomeUnknown: false });

@@ -225,22 +225,25 @@ describe('RedisTokenStore', () => {
     await Promise.all([redis.kill(), cluster.kill()]);
   });
 
-  const ended = <T extends { destroy(): unknown } | { disconnect(): unknown }>(client: T): T => {
+  const closeAfterTest = <T extends { destroy(): unknown } | { disconnect(): unknown }>(client: T): T => {
     ends.push(() => ('destroy' in client ? client.destroy() : client.disconnect()));
     return client;
   };
-  const connected = async <T extends { connect(): Promise<unknown>; destroy(): unknown }>(
+  const connectAndCloseAfterTest = async <T extends { connect(): Promise<unknown>; destroy(): unknown }>(
     client: T,
   ): Promise<T> => {
     await client.connect();
-    return ended(client);
+    return closeAfterTest(client);
   };
   const KINDS: [string, () => Client | Promise<Client>][] = [
-    ['node-redis', async () => ended(await redis.connect())],
-    ['node-redis, a pool', () => connected(createClientPool({ url: redis.url }))],
-    ['node-redis, a cluster', () => connected(createCluster({ rootNodes: [{ url: cluster.url }] }))],
-    ['ioredis', () => ended(new Redis(redis.url))],
-    ['ioredis, a cluster', () => ended(new Cluster([cluster.url]))],
+    ['node-redis', async () => closeAfterTest(await redis.connect())],
+    ['node-redis, a pool', () => connectAndCloseAfterTest(createClientPool({ url: redis.url }))],
+    [
+      'node-redis, a cluster',
+      () => connectAndCloseAfterTest(createCluster({ rootNodes: [{ url: cluster.url }] })),
+    ],
+    ['ioredis', () => closeAfterTest(new Redis(redis.url))],
+    ['ioredis, a cluster', () => closeAfterTest(new Cluster([cluster.url]))],
   ];
 
   for (const [kind, connect] of partOf(KINDS, 3)) {
@@ -283,16 +286,17 @@ describe('RedisTokenStore', () => {
     redisIt(
       `RedisTokenStore with ${kind} reads no more of a value than the longest possible entry`,
       async () => {
-        const node = ended(await (kind.includes('cluster') ? cluster : redis).connect());
-        const sent = async () => Number(/total_net_output_bytes:(\d+)/.exec(await node.info('stats'))?.[1]);
+        const node = closeAfterTest(await (kind.includes('cluster') ? cluster : redis).connect());
+        const sentBytes = async () =>
+          Number(/total_net_output_bytes:(\d+)/.exec(await node.info('stats'))?.[1]);
         const store = new RedisTokenStore({ client: await connect() });
         const longest = 'x'.repeat(65_536);
         await store.set('huge', longest, 60_000);
         expect((await store.get('huge')) === longest).toBe(true);
         await node.setRange('nestjs-service:huge', 10 * 1024 * 1024, 'x');
-        const before = await sent();
+        const before = await sentBytes();
         expect((await store.get('huge'))?.length).toBeUndefined();
-        expect((await sent()) - before).toBeLessThan(200_000);
+        expect((await sentBytes()) - before).toBeLessThan(200_000);
         await store.set('huge', 'one', 60_000);
         expect(await store.get('huge')).toBe('one');
       },
@@ -301,7 +305,7 @@ describe('RedisTokenStore', () => {
 
   redisIt('each key of RedisTokenStore has the keyPrefix and an expiry time', async () => {
     await observer.flushAll();
-    const client = ended(await redis.connect());
+    const client = closeAfterTest(await redis.connect());
     const store = new RedisTokenStore({ client, keyPrefix: 'mine:' });
     await store.set('a', 'value', 60_000);
     await store.lock('b', 60_000);

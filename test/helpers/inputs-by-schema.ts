@@ -7,15 +7,15 @@ interface Field {
 }
 
 /**
- * By the fields of a Swagger schema: inputs at its limits, which are to be taken, and inputs just beyond them, which are
- * to be refused. Each is the example but for one field.
+ * Makes inputs from the fields of a Swagger schema: inputs at its limits, which must be accepted, and inputs just beyond
+ * them, which must be rejected. Each input differs from the example of the schema in one field.
  */
-export function inputsBySchema(schema: object): { taken: object[]; refused: object[] } {
+export function inputsBySchema(schema: object): { accepted: object[]; rejected: object[] } {
   const fields = Object.entries(schema as Record<string, Field>);
   const example = Object.fromEntries(fields.map(([name, field]) => [name, field.example]));
-  const [taken, refused] = [[example], [] as object[]];
+  const [accepted, rejected] = [[example], [] as object[]];
   for (const [name, { required = true, minLength, maxLength, minItems }] of fields) {
-    (required ? refused : taken).push({ ...example, [name]: undefined });
+    (required ? rejected : accepted).push({ ...example, [name]: undefined });
     const text = (length: number) => ({ ...example, [name]: 'x'.repeat(length) });
     const list = (length: number) => ({ ...example, [name]: Array<string>(length).fill('x') });
     const limits: [typeof text, number | undefined, -1 | 1][] = [
@@ -25,9 +25,9 @@ export function inputsBySchema(schema: object): { taken: object[]; refused: obje
     ];
     for (const [make, limit, beyond] of limits) {
       if (limit === undefined) continue;
-      taken.push(make(limit));
-      refused.push(make(limit + beyond));
+      accepted.push(make(limit));
+      rejected.push(make(limit + beyond));
     }
   }
-  return { taken, refused };
+  return { accepted, rejected };
 }
