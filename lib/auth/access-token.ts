@@ -97,7 +97,10 @@ export interface TokenIo extends Pick<ServiceIo, 'clock' | 'random' | 'log'> {
 /** The longest lifetime in seconds, almost 25 days: a timer takes at most 2^31 - 1 ms. */
 export const MAX_LIFETIME_S = 2_147_483;
 
-/** A token without a lifetime is cached for this time after its arrival, so that fifty calls in a row do not make fifty requests. */
+/**
+ * A token without a lifetime is cached for this time after its arrival, so that fifty calls in a row do not make fifty token
+ * requests.
+ */
 export const LIFELESS_MS = 1_000;
 
 /**

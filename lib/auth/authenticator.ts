@@ -5,7 +5,7 @@ import { type CachedToken } from './cache/cached-token.js';
 import { type TokenCache } from './cache/token-cache.js';
 import { API_SCOPE } from './scope.js';
 
-/** The beginning of the Authorization header of a bearer token (RFC 6750, section 2.1). */
+/** The beginning of the Authorization header of a bearer token (https://www.rfc-editor.org/rfc/rfc6750#section-2.1). */
 export const BEARER = 'Bearer ';
 
 /**

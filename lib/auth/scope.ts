@@ -8,8 +8,8 @@ const CUSTOMER_PREFIX = 'customer.';
 /** The allowed form of a customer id, in words. */
 export const CUSTOMER_ID_RULE = '1 to 128 letters, digits and . _ ~ : @ + = -, and not only dots';
 /**
- * The characters of a UUID, an e-mail address, a URN or base64url: each is allowed in a scope-token (RFC 6749, 3.3)
- * and none of them separates scopes, paths, fields or header values.
+ * The characters of a UUID, an e-mail address, a URN or base64url. Each is allowed in a scope
+ * (https://www.rfc-editor.org/rfc/rfc6749#section-3.3), and none of them separates scopes, paths, fields or header values.
  */
 const CUSTOMER_ID = /^(?!\.+$)[A-Za-z0-9._~:@+=-]{1,128}$/;
 

@@ -6,10 +6,10 @@ import { CircuitBreaker, ForcedRefreshLimit, renewalDelay } from './request-limi
 import { type CacheTools, type Purpose, TokenRequest } from './token-request.js';
 
 /**
- * Milliseconds after which `scheduled` looks whether a renewal is due: a tenth of the token's usable time, between these
- * limits; `withoutToken` if there is none.
+ * With `scheduled`, a timer checks whether a renewal is due: each tenth of the token's usable time, between `least` and `most`,
+ * and each second (`withoutToken`) while no token is cached. Milliseconds.
  */
-const LOOK_MS = { least: 50, withoutToken: 1_000, most: 5_000 };
+const CHECK_INTERVAL_MS = { least: 50, withoutToken: 1_000, most: 5_000 };
 
 export interface ScopeSettings {
   refresh: TokenRefresh;
@@ -33,7 +33,7 @@ export class ScopeToken {
   #withoutToken = 0;
   /** No renewal starts in the background before this time, in milliseconds of the monotonic clock. */
   #renewNotBefore = -Infinity;
-  #cancelLook?: () => void;
+  #cancelCheck?: () => void;
 
   constructor(
     readonly name: string,
@@ -105,7 +105,7 @@ export class ScopeToken {
 
   /**
    * Another client certificate is in use. Drops the cached token, and does not cache the one that is being requested: both are
-   * bound to the certificate before (RFC 8705, section 3).
+   * bound to the certificate before (https://www.rfc-editor.org/rfc/rfc8705#section-3).
    */
   dropForNewCertificate(): void {
     this.#cached = undefined;
@@ -119,13 +119,15 @@ export class ScopeToken {
     if (closed.aborted) return;
     const cached = this.#cached;
     if (!cached || cached.ageMs >= cached.refreshAfterMs) this.#renewInBackground();
-    const lookMs = cached ? Math.max(LOOK_MS.least, cached.usableMs / 10) : LOOK_MS.withoutToken;
-    this.#cancelLook = io.clock.watch(() => this.schedule(), Math.min(LOOK_MS.most, lookMs));
+    const intervalMs = cached
+      ? Math.max(CHECK_INTERVAL_MS.least, cached.usableMs / 10)
+      : CHECK_INTERVAL_MS.withoutToken;
+    this.#cancelCheck = io.clock.watch(() => this.schedule(), Math.min(CHECK_INTERVAL_MS.most, intervalMs));
   }
 
   /** Cancels the timer. The pending request ends by the signal `closed`. */
   close(): void {
-    this.#cancelLook?.();
+    this.#cancelCheck?.();
   }
 
   /** The circuit breaker of this scope alone; undefined without a failure since the last token. */

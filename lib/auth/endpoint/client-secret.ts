@@ -12,7 +12,7 @@ const NEW_MS = 1_000;
 /** Milliseconds between two readings while the secret is refused, by the kind of its source. */
 const REREAD_MS = { text: Infinity, file: 1_000, function: 10_000 };
 
-/** Reads the client secret from its source: text, file or function. One reading is in progress at a time, and callers share it. */
+/** Reads the client secret from its source: text, file or function. Callers that come during a reading share its result. */
 export class ClientSecret {
   readonly #source: () => Promise<Secret>;
   readonly #clock: Clock;

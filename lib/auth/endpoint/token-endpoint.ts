@@ -98,7 +98,8 @@ interface AttemptRecord {
 }
 
 /**
- * Requests tokens with the client secret (docs/service.md#tokens; RFC 6749, section 4.4). Knows nothing of caching.
+ * Requests tokens with the client secret (docs/service.md#tokens, https://www.rfc-editor.org/rfc/rfc6749#section-4.4). Knows
+ * nothing of caching.
  *
  * If the endpoint refuses the secret, the secret is read again from its source, and another one is tried at once. The same
  * secret is not sent again for 10 s, so that 10,000 callers do not send 10,000 wrong passwords. If the refused secret has worked
@@ -284,7 +285,7 @@ export class TokenEndpoint implements TokenSource {
       json,
       isPage: page,
       asksTooLate: asksTooLate(response),
-      isOfSidecar: place.url.protocol === 'http:' && isFromSidecar(response),
+      isFromSidecar: place.url.protocol === 'http:' && isFromSidecar(response),
       scope,
       retryAfter,
       secrets,

@@ -81,7 +81,7 @@ interface RefusingResponse {
   /** Whether it is the page of an Apache that asks for the client certificate only after the request. */
   asksTooLate?: boolean;
   /** Whether the response comes from a sidecar on this machine, and not from the endpoint. */
-  isOfSidecar?: boolean;
+  isFromSidecar?: boolean;
   scope: string;
   /** Seconds of Retry-After. */
   retryAfter?: number;
@@ -92,7 +92,7 @@ interface RefusingResponse {
 
 const MAX_TEXT_LENGTH = 200;
 
-/** Makes the error for a response that grants no token (RFC 6749, section 5.2). */
+/** Makes the error for a response that grants no token (https://www.rfc-editor.org/rfc/rfc6749#section-5.2). */
 export function tokenRefusal(response: RefusingResponse): ServiceTokenError {
   const { status, json, isPage, scope, retryAfter, secrets } = response;
   const { error: given, error_description: text } = isJsonObject(json) ? json : {};
@@ -106,7 +106,9 @@ export function tokenRefusal(response: RefusingResponse): ServiceTokenError {
 }
 
 type ErrorCodes = ReadonlySet<string | undefined>;
-/** The errors of RFC 6749, section 5.2, that refuse the client secret. Another secret may help. */
+/**
+ * The OAuth errors that refuse the client secret (https://www.rfc-editor.org/rfc/rfc6749#section-5.2). Another secret may help.
+ */
 const SECRET_REFUSALS: ErrorCodes = new Set(['invalid_client', 'unauthorized_client']);
 /** `scope_invalid` is sent by the server Glewlwyd. */
 const SCOPE_ERRORS: ErrorCodes = new Set(['invalid_scope', 'scope_invalid']);
@@ -125,11 +127,11 @@ export function isSecretRefusal(error: unknown): error is ServiceTokenError {
 }
 
 function classifyRefusal(
-  { status, isPage, asksTooLate, isOfSidecar, scope }: RefusingResponse,
+  { status, isPage, asksTooLate, isFromSidecar, scope }: RefusingResponse,
   error: string | undefined,
 ): [TokenErrorCode, TokenFailure] {
   if (asksTooLate) return ['token_unavailable', TOO_LATE];
-  if (isOfSidecar) return ['token_unavailable', OF_SIDECAR];
+  if (isFromSidecar) return ['token_unavailable', FROM_SIDECAR];
   if (SECRET_REFUSALS.has(error)) return ['token_refused', CREDENTIALS];
   if (status === 429) return ['token_rate_limited', RATE_LIMITED];
   if (isPage && status < 300) return ['invalid_token_response', NOT_OAUTH];
@@ -154,7 +156,7 @@ const TOO_LATE: TokenFailure = {
   message: `The server in front of the token endpoint ${ASKS_TOO_LATE} ({said}).`,
   hint: ASK_EARLIER,
 };
-const OF_SIDECAR: TokenFailure = {
+const FROM_SIDECAR: TokenFailure = {
   message: `No response from the token endpoint: ${SIDECAR_FAILED} ({said}).`,
   hint: CHECK_SIDECAR_CERTIFICATE,
 };

@@ -8,8 +8,8 @@ import { cleanEndpointText } from './token-errors.js';
 const MAX_TOKEN_LENGTH = 16_384;
 
 /**
- * Checks a successful response of the token endpoint field by field (docs/service.md#tokens; RFC 6749, section 5.1). Does not
- * read the claims of the token.
+ * Checks a successful response of the token endpoint field by field (docs/service.md#tokens,
+ * https://www.rfc-editor.org/rfc/rfc6749#section-5.1). Does not read the claims of the token.
  * @param json the parsed body; `undefined` if it is not JSON
  * @param scope the requested scope; the granted one must equal it
  * @param place the endpoint's address
@@ -44,7 +44,7 @@ export function readTokenResponse(
     return refuse('token_type is not bearer');
   // A token with a wider scope must not reach a browser. One with a narrower scope would fail later, with another error.
   if ((granted ?? scope) !== scope) return refuse(`scope is ${describeScope(granted)}not the requested one`);
-  // Visible ASCII (RFC 6749, appendix A.12). Anything else could not be sent in a header.
+  // Visible ASCII (https://www.rfc-editor.org/rfc/rfc6749#appendix-A.12). Anything else could not be sent in a header.
   if (typeof accessToken !== 'string' || !/^[\x21-\x7e]+$/.test(accessToken))
     return refuse('access_token is missing or not visible ASCII');
   if (accessToken.length > MAX_TOKEN_LENGTH) return refuse('access_token is too long');

@@ -110,8 +110,8 @@ export class GuardedStore {
 }
 
 /**
- * Describes an error in one word that contains no user, key or value: its code, the first word of a Redis error, or the name of its
- * class.
+ * Describes an error in one word that contains no user, key or value: its code, the first word of a Redis error, or the name of
+ * its class.
  */
 function shortReason(error: unknown): string {
   if (error instanceof StoreTimeout) return 'timeout';

@@ -189,7 +189,10 @@ export class SharedStore implements TokenSource {
     return grant && accepts(grant) ? { ...grant, requestedAt: momentOf(clock) } : undefined;
   }
 
-  /** Writes the token under the secret and certificate that the endpoint accepted. They may have changed since the lock was taken. */
+  /**
+   * Writes the token under the secret and certificate that the endpoint accepted. They may have changed since this process
+   * acquired the lock.
+   */
   async #write(scope: string, grant: TokenGrant, ageMs: number): Promise<void> {
     const { requestedWith } = grant;
     const entry = requestedWith && this.#entryFor(scope, requestedWith.secret, requestedWith);

@@ -22,14 +22,14 @@ const MAX_FAILURE_AGE_MS = 5_000;
 
 /**
  * Identifies whose tokens these are, as a part of an entry's name. The client certificate belongs to it, because tokens may be
- * bound to the certificate (RFC 8705).
+ * bound to the certificate (https://www.rfc-editor.org/rfc/rfc8705#section-3).
  */
 export type TokenOwner = Omit<TokenCredentials, 'secret'>;
 
 /**
- * The cryptographic keys for the names and values of entries, derived from the client secret (HKDF-SHA-256, RFC 5869). After a
- * rotation of the secret the entries have other names, so that replicas with the old secret do not overwrite the entries of
- * replicas with the new one.
+ * The cryptographic keys for the names and values of entries, derived from the client secret with HKDF-SHA-256
+ * (https://www.rfc-editor.org/rfc/rfc5869). After a rotation of the secret the entries have other names, so that replicas with
+ * the old secret do not overwrite the entries of replicas with the new one.
  */
 export class StoreKeys {
   readonly names: KeyObject;
