@@ -27,11 +27,6 @@ const SHARED_FAILURE_MS = 1_000;
 /** Time of a request that is kept for a last look into the store. */
 const LAST_LOOK_MS = 300;
 
-/** Whether the endpoint has responded, as opposed to a connection that failed. */
-function hasResponse(error: unknown): error is ServiceTokenError {
-  return error instanceof ServiceTokenError && error.status !== undefined;
-}
-
 /**
  * Shares tokens between processes through a store. One process requests a token from the endpoint, and the others find that token
  * in the store. If the endpoint responds with an error, the others get this error for 1 s. A connection fault is not shared,
@@ -151,7 +146,7 @@ export class SharedStore implements TokenSource {
       if (found) return found;
       // Keep the lock, so that the other processes do not all repeat a failed renewal, or a request without a response.
       const hasNoResponse = error instanceof ServiceConnectionError && error.kind === 'timeout';
-      const failure = hasResponse(error) ? error : undefined;
+      const failure = error instanceof ServiceTokenError && error.status !== undefined ? error : undefined;
       if (signal.aborted || hasNoResponse || !isAwaited()) keptMs = LOCK_TTL_MS;
       else if (failure) keptMs = SHARED_FAILURE_MS;
       if (failure)
