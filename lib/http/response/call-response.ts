@@ -152,7 +152,7 @@ function explainBody(response: ExchangeResponse, isEmpty: boolean, address: stri
   const hint = `Check ${address}`;
   if (isPage(response)) {
     const others =
-      "it is not the service's API that answers, but for example a website, a login page or a proxy";
+      "the response does not come from the service's API, but for example from a website, a login page or a proxy";
     return { what: `a page (HTML): ${others}`, hint };
   }
   if (isEmpty) return { what: 'an empty body', hint };

@@ -60,9 +60,9 @@ const answering =
   (_, response) =>
     void response.writeHead(status, headers).end(body);
 
-describe('a redirect', () => {
+describe('Redirects', () => {
   it.each([300, 301, 302, 303, 305, 306, 307, 308])(
-    '%d is never followed, and a change may have been done',
+    'with status %d are never followed, and leave the outcome of a change unknown',
     async (status) => {
       const evil = await setUp();
       const location = `${evil.server.url}/steal?x=1`;
@@ -77,7 +77,7 @@ describe('a redirect', () => {
     },
   );
 
-  it('shows no secret that its host repeats', async () => {
+  it('do not show a secret that the host name repeats', async () => {
     const location = `https://${APP_TOKEN}.example/`;
     const { axios } = await setUp({ listener: answering(302, '', { location }) });
     const error = await errorOf(axios.get('/a'));
@@ -98,7 +98,7 @@ describe('a redirect', () => {
     ['https://api.example/api/login', 'https://api.example', 'urls.baseUrl'],
     ['http://[', undefined, 'urls.baseUrl'],
     [undefined, undefined, 'urls.baseUrl'],
-  ])('to %s says where it leads, and names the option to correct', (given, location, option) => {
+  ])('to %s name the target and the option to correct', (given, location, option) => {
     const error = redirected('/api/banks/v1', given);
     const to = location ? ` to ${location}` : '';
     expect(error.message).toMatch(
@@ -107,15 +107,15 @@ describe('a redirect', () => {
     expect(error).toMatchObject({ location, hint: expect.stringContaining(option), options: [option] });
   });
 
-  it('is judged in a time that does not grow with the square of its path', () => {
+  it('are compared in a time that does not grow with the square of the path', () => {
     const path = `/a${'/'.repeat(1 << 18)}x`;
     // Half a minute had passed.
     expect(redirected(path, path)).toMatchObject({ kind: 'redirect', location: 'https://api.example' });
   });
 });
 
-describe('a failure', () => {
-  it('of nock, whose text quotes the request with its credentials, says that the test lacks an interceptor', async () => {
+describe('Error responses', () => {
+  it('of nock say that the test has no interceptor, and do not quote the request with its credentials', async () => {
     const said = {
       code: 'ERR_NOCK_NO_MATCH',
       message: `Nock: No match for request { "service-app-token": "${APP_TOKEN}" }`,
@@ -126,7 +126,7 @@ describe('a failure', () => {
     expect([error.body, error.response?.data]).toEqual([undefined, said]);
   });
 
-  it('brings what the service said of it; the HTTP status is the truth', async () => {
+  it("contain the service's error code and message, but the HTTP status decides", async () => {
     const body = '{"status":"INVALID","message":"no such user","internal":"x"}';
     const headers = { 'x-correlation-id': 'c-1', 'retry-after': '7' };
     const { axios } = await setUp({ listener: answering(422, body, headers) });
@@ -165,7 +165,7 @@ describe('a failure', () => {
     [{ title: 'Out of credit', detail: '', message: [] }, { message: 'Out of credit' }, ': Out of credit'],
     [{ title: 'x', detail: 'y', message: 'no such user' }, { message: 'no such user' }, ': no such user'],
   ])(
-    'names the call, and has status, and message, detail or title of %j',
+    'name the call, and have the status and the message, detail or title of %j',
     async (answered, body, said = '.') => {
       const { axios } = await setUp({ listener: answering(422, JSON.stringify(answered)) });
       const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
@@ -175,7 +175,7 @@ describe('a failure', () => {
   );
 
   it.each(['<html>secret page</html>', '{"error":"x"}', '{"message":{"deep":1}}', '[]', 'null', ''])(
-    'is named by its status where its body says nothing: %j',
+    'are named by the HTTP status if the body says nothing: %j',
     async (body) => {
       const { axios } = await setUp({ listener: answering(404, body) });
       const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
@@ -184,7 +184,7 @@ describe('a failure', () => {
     },
   );
 
-  it('has a message of limited length, without what it echoes of our secrets', async () => {
+  it('have a message of limited length, without secrets that the service echoes', async () => {
     const { axios } = await setUp({
       listener: ({ url }, response) => {
         const said = url === '/long' ? 'said '.repeat(2_000) : `token ${BEARER} and ${APP_TOKEN}`;
@@ -204,7 +204,7 @@ describe('a failure', () => {
   it.each([
     ['the app token', APP_TOKEN, { detail: 'BANK_DOWN', echo: expect.stringMatching(NOT_SHOWN) }],
     ['the bearer', BEARER, undefined],
-  ])('has no credential in the fields that front ends get: %s', async (_, secret, expected) => {
+  ])('contain no credential in the fields that front ends get: %s', async (_, secret, expected) => {
     const body = JSON.stringify({ detail: 'BANK_DOWN', echo: `for ${secret}` });
     const { axios } = await setUp({ listener: answering(409, body) });
     const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
@@ -212,7 +212,7 @@ describe('a failure', () => {
     expect(everything(error)).not.toMatch(/planted/);
   });
 
-  it('shows none of the tokens that the call sent, also not the one before a replay', async () => {
+  it('show none of the tokens that the call has sent, not even the one before a replay', async () => {
     const { axios, arrived } = await setUp({
       listener: (_, response) => {
         // Not both: one would hide the other.
@@ -232,13 +232,13 @@ describe('a failure', () => {
     ["the answer's in another header", { 'x-request-id': 'r-1' }, /^r-1$/],
     ['the one that was sent', {}, /^own-1$/],
     ['none with a secret in it', { 'x-request-id': `r-1 ${BEARER}` }, NOT_SHOWN],
-  ])('has a correlation id: %s', async (_, headers, expected) => {
+  ])('have this correlation id: %s', async (_, headers, expected) => {
     const { axios } = await setUp({ listener: answering(422, '{}', headers) });
     const error = await errorOf(axios.get('/a', { headers: { 'X-Correlation-Id': 'own-1' } }));
     expect(error).toMatchObject({ correlationId: expect.stringMatching(expected) });
   });
 
-  it('shows no secret that its caller sent as the correlation id', async () => {
+  it('do not show a secret that the caller sent as the correlation id', async () => {
     const { axios } = await setUp({ listener: failing(404) });
     const headers = { 'X-Correlation-Id': `own ${BEARER} ${APP_TOKEN} ${'x'.repeat(200)}` };
     expect(await errorOf(axios.get('/a', { headers }))).toMatchObject({
@@ -250,7 +250,7 @@ describe('a failure', () => {
     [404, '{"status":"NOT_FOUND"}', undefined, { status: 'NOT_FOUND' }],
     [404, '{"status":"NOT_FOUND"}', 'text', '{"status":"NOT_FOUND"}'],
     [302, '<html>', undefined, '<html>'],
-  ])('is an answer by validateStatus: null, as in axios: %d %s', async (status, body, type, data) => {
+  ])('are returned with validateStatus: null, as in axios: %d %s', async (status, body, type, data) => {
     const { axios } = await setUp({ listener: answering(status, body) });
     const responseType = type as undefined;
     const answer = await axios.get<unknown>('/a', { validateStatus: null, responseType });
@@ -260,8 +260,9 @@ describe('a failure', () => {
   });
 });
 
-describe('the body of a success', () => {
-  const NO_API = /a page \(HTML\): it is not the service's API that answers, .*a login page or a proxy\./;
+describe('The body of a successful response', () => {
+  const NO_API =
+    /a page \(HTML\): the response does not come from the service's API, .*a login page or a proxy\./;
   it.each([
     ['GET', 200, PLAIN, NO_API],
     ['GET', 200, '', /an empty body\.$/],
@@ -269,7 +270,7 @@ describe('the body of a success', () => {
     ['OPTIONS', 200, '', /an empty body\.$/],
     ['POST', 201, '{"a"', /not JSON\. By its status the call was carried out\.$/],
     ['DELETE', 200, PLAIN, /or a proxy\. By its status the call was carried out\.$/],
-  ])('is no answer: %s, %d, %j', async (method, status, body, message) => {
+  ])('makes the call fail as invalid_response: %s, %d, %j', async (method, status, body, message) => {
     const { axios } = await setUp({ listener: answering(status, body) });
     expect(await errorOf(axios.request({ url: '/a', method }))).toMatchObject({
       code: 'invalid_response',
@@ -285,20 +286,20 @@ describe('the body of a success', () => {
     ['DELETE', 200, ''],
     ['GET', 204, ''],
     ['HEAD', 200, ''],
-  ])('may be missing: %s, %d, %j', async (method, status, body) => {
+  ])('may be empty: %s, %d, %j', async (method, status, body) => {
     const { axios } = await setUp({ listener: answering(status, body) });
     const answer = await axios.request<unknown>({ url: '/a', method });
     expect([answer.status, answer.data]).toEqual([status, undefined]);
   });
 
-  it('may begin with a byte order mark, and comes with headers as axios has them', async () => {
+  it('may begin with a byte order mark, and is returned with headers like those of axios', async () => {
     const { axios } = await setUp({ listener: answering(200, '\ufeff{"a":1}') });
     const { data, headers } = await axios.get<unknown>('/a');
     expect(data).toEqual({ a: 1 });
     expect(Object.keys((headers as AxiosHeaders).normalize(true))).toContain('Date');
   });
 
-  it('in chunks of one byte takes no more memory than any other', async () => {
+  it('needs no more memory in chunks of one byte than in larger ones', async () => {
     const bytes = 1_000_000;
     const server = await rawServer((socket) => {
       socket.once('data', () => {
@@ -324,7 +325,7 @@ describe('the body of a success', () => {
   });
 });
 
-describe('an answer that ends with its connection', () => {
+describe('A response that ends with its connection', () => {
   let authority: Authority;
   beforeAll(async () => {
     authority = await createAuthority();
@@ -385,7 +386,7 @@ describe('an answer that ends with its connection', () => {
       '2\r\n12\r\n0\r\n\r\n',
       Object(12) as object,
     ],
-  ])('after %s', async (what, headers, body, expected) => {
+  ])('is complete or refused after %s', async (what, headers, body, expected) => {
     const head = ['HTTP/1.1 200 OK', ...headers, '', ''].join('\r\n');
     const { axios, requests } = await ending(Buffer.concat([Buffer.from(head), Buffer.from(body)]));
     const outcomeOf = (method: string) =>
@@ -402,7 +403,7 @@ describe('an answer that ends with its connection', () => {
     expect(requests()).toBe(2);
   });
 
-  it('is whole where the caller asked for text or bytes', async () => {
+  it('is complete if the caller asked for text or bytes', async () => {
     const { axios } = await ending(Buffer.from('HTTP/1.1 200 OK\r\n\r\nname;sum'));
     expect((await axios.get<unknown>('/a', { responseType: 'text' })).data).toBe('name;sum');
     expect((await axios.get<unknown>('/a', { responseType: 'arraybuffer' })).data).toEqual(
@@ -410,15 +411,18 @@ describe('an answer that ends with its connection', () => {
     );
   });
 
-  it.each(['204 No Content', '205 Reset Content'])('is whole where %s has none', async (status) => {
-    const { axios, requests } = await ending(Buffer.from(`HTTP/1.1 ${status}\r\n\r\n`));
-    expect((await axios.get<unknown>('/a')).data).toBeUndefined();
-    expect(requests()).toBe(1);
-  });
+  it.each(['204 No Content', '205 Reset Content'])(
+    'is complete for %s, which has no body',
+    async (status) => {
+      const { axios, requests } = await ending(Buffer.from(`HTTP/1.1 ${status}\r\n\r\n`));
+      expect((await axios.get<unknown>('/a')).data).toBeUndefined();
+      expect(requests()).toBe(1);
+    },
+  );
 });
 
 /** A page may come from a firewall that looks at answers, after the application acted. */
-describe('a refusal of our credentials or certificate', () => {
+describe('A refusal of our credentials or certificate', () => {
   type Row = [
     method: string,
     status: number,
@@ -445,7 +449,7 @@ describe('a refusal of our credentials or certificate', () => {
     ['GET', 496, {}, '', 2],
     ['POST', 400, HTML, PLAIN, 1],
     ['POST', 408, {}, '', 1],
-  ])('%s answered %d with %j and %s: %d attempts where they are renewed', async (...row) => {
+  ])('of a %s with %d, %j and %s is followed by %d attempts in all if they are renewed', async (...row) => {
     const [method, status, headers, page, attempts] = row;
     const { axios, arrived } = await setUp({
       listener: firstAnswered(status, headers, page),
@@ -461,7 +465,7 @@ describe('a refusal of our credentials or certificate', () => {
     expect((await axios.get<unknown>('/a')).data).toEqual({ ok: true });
   });
 
-  it('after the certificate was read anew is the end', async () => {
+  it('ends the call if it comes again with another certificate', async () => {
     let read = 0;
     const { axios, arrived } = await setUp({
       listener: answering(495),
@@ -477,11 +481,14 @@ describe('a refusal of our credentials or certificate', () => {
     ['POST', HTML, PLAIN, { status: 401 }],
     ['GET', HTML, PLAIN, { code: 'token_rate_limited' }],
     ['POST', {}, '{"status":401}', { code: 'token_rate_limited' }],
-  ])('%s, 401 %j %s, and no other token to be had: %j', async (method, headers, page, expected) => {
-    const { axios, arrived } = await setUp({ listener: answering(401, page, headers), renewed: limited });
-    expect(await errorOf(axios.request({ url: '/a', method }))).toMatchObject(expected);
-    expect(arrived).toHaveLength(1);
-  });
+  ])(
+    'of a %s with 401, %j and %s, without another token, ends with %j',
+    async (method, headers, page, expected) => {
+      const { axios, arrived } = await setUp({ listener: answering(401, page, headers), renewed: limited });
+      expect(await errorOf(axios.request({ url: '/a', method }))).toMatchObject(expected);
+      expect(arrived).toHaveLength(1);
+    },
+  );
 
   /** An identity whose reading never ends. */
   const hanging = (begun: () => void = () => undefined) => ({
@@ -495,14 +502,14 @@ describe('a refusal of our credentials or certificate', () => {
     ['GET', { status: 400, outcomeUnknown: false }],
     ['POST', { status: 400, outcomeUnknown: true }],
   ])(
-    'a %s whose certificate is read for ever ends at its deadline with its answer',
+    'ends a %s at its deadline with the response, if reading the certificate never ends',
     async (method, expected) => {
       const { axios } = await setUp({ listener: answering(400, NGINX, HTML), identity: hanging() });
       expect(await errorOf(axios.request({ url: '/a', method, timeout: 300 }))).toMatchObject(expected);
     },
   );
 
-  describe('of a certificate that has worked', () => {
+  describe('of a certificate that has worked before', () => {
     /** Refused from its second call on, by a page, until the test says so; the new certificate is used from then on. */
     const setUpRotation = async () => {
       const asked: boolean[] = [];
@@ -530,7 +537,7 @@ describe('a refusal of our credentials or certificate', () => {
       return { axios, arrived, asked, end };
     };
 
-    it('a GET waits for its successor, and other calls begin after that; a POST in doubt does not wait', async () => {
+    it('lets a GET wait for the new certificate, and other calls after it; a POST in doubt does not wait', async () => {
       const { axios, arrived, asked, end } = await setUpRotation();
       const inDoubt = errorOf(axios.post('/doubt', {}));
       expect(await inDoubt).toMatchObject({ status: 400, outcomeUnknown: true });
@@ -544,7 +551,7 @@ describe('a refusal of our credentials or certificate', () => {
       expect(asked[0]).toBe(true);
     });
 
-    it('later calls fail at once where none came, until the certificate works again', async () => {
+    it('lets later calls fail at once if no new certificate came, until the old one works again', async () => {
       const { axios, asked, end } = await setUpRotation();
       const waiting = errorOf(axios.get('/b'));
       end(false);
@@ -554,15 +561,18 @@ describe('a refusal of our credentials or certificate', () => {
     });
   });
 
-  it.each(['GET', 'POST'])("a %s meanwhile ends with its caller's own reason", async (method) => {
-    const controller = new AbortController();
-    const reason = new Error('mine');
-    const identity = hanging(() => controller.abort(reason));
-    const { axios } = await setUp({ listener: answering(400, NGINX, HTML), identity });
-    expect(await errorOf(axios.request({ url: '/a', method, signal: controller.signal }))).toBe(reason);
-  });
+  it.each(['GET', 'POST'])(
+    "ends a waiting %s with the caller's own reason if the caller aborts",
+    async (method) => {
+      const controller = new AbortController();
+      const reason = new Error('mine');
+      const identity = hanging(() => controller.abort(reason));
+      const { axios } = await setUp({ listener: answering(400, NGINX, HTML), identity });
+      expect(await errorOf(axios.request({ url: '/a', method, signal: controller.signal }))).toBe(reason);
+    },
+  );
 
-  it('a call meanwhile that the shutdown cuts ends as closed', async () => {
+  it('ends a waiting call as closed if the client shuts down', async () => {
     const events = new EventEmitter();
     const begun = once(events, 'begun');
     const identity = hanging(() => events.emit('begun'));
@@ -596,7 +606,7 @@ describe('parse', () => {
       }),
       [{ n: '1' }],
     ],
-  ])('brings what %s makes of the body', async (_, parse, expected) => {
+  ])('makes the call resolve with the result of %s', async (_, parse, expected) => {
     const { http } = await start('{"n":"1"}');
     expect(await http.get('/a', { parse })).toEqual(expected);
     expect(await http.post('/a', {}, { parse })).toEqual(expected);
@@ -635,7 +645,7 @@ describe('parse', () => {
     return error;
   };
 
-  it('that refuses names the places, the call and its correlation id, and no value', async () => {
+  it('gives an error with the places, the call and its correlation id, but no value', async () => {
     const banks = z.array(z.object({ bank_identifier: z.literal(PRIVATE + 2), name: z.string().email() }));
     const error = await refusing(
       JSON.stringify([
@@ -670,7 +680,7 @@ describe('parse', () => {
     ['nothing', throwing(undefined), ''],
     ['what throws where it is read', throwing(unreadable), ''],
     ['one of our own errors', throwing(ServiceRequestError.of('p', PRIVATE)), ''],
-  ])('shows nothing of what it throws: %s', async (_, parse, said) => {
+  ])('shows nothing of what the parser throws: %s', async (_, parse, said) => {
     const parsers = [
       parse,
       async (body: unknown) => parse(body),
@@ -684,13 +694,13 @@ describe('parse', () => {
   });
 
   it.each([[null], [undefined], [{ issues: [] }], [{ issues: 'private' }]])(
-    'takes %j of a schema that breaks the rules for a refusal',
+    'treats %j as a refusal if a schema breaks the rules of Standard Schema',
     async (result) => {
       await refusing('1', { '~standard': { version: 1, validate: () => result } } as never);
     },
   );
 
-  it('says of a POST that it was done, to callers and in the log', async () => {
+  it('says to callers and in the log that the POST was executed', async () => {
     const { http } = await start('{}', 201);
     const parse = z.object({ customer_id: z.string() });
     const error = (await errorOf(http.post('/a', {}, { parse }))) as ServiceApiError;
@@ -704,7 +714,7 @@ describe('parse', () => {
     );
   });
 
-  it.each([204, 201])('gets the undefined of a %d without a body', async (status) => {
+  it.each([204, 201])('gets undefined for a %d without a body', async (status) => {
     const customer = z.object({ customer_id: z.string() });
     const { http } = await start('', status);
     expect(await http.post('/a', {}, { parse: customer.optional() })).toBeUndefined();
@@ -714,7 +724,7 @@ describe('parse', () => {
     });
   });
 
-  it('is asked about a failure only where the host takes it for an answer, which is then not done', async () => {
+  it('checks an error response only if validateStatus accepts it, and does not say that it was executed', async () => {
     const { http, axios } = await start('{"status":"X","message":"said"}', 404);
     const parse = throwing(new Error());
     expect(await errorOf(http.post('/a', {}, { parse }))).toMatchObject({
@@ -727,7 +737,7 @@ describe('parse', () => {
     });
   });
 
-  it("checks what the host's interceptors made of the answer", async () => {
+  it("checks what the host application's interceptors made of the response", async () => {
     const { http, axios } = await start('{"data":[1]}');
     axios.interceptors.response.use((response) => {
       response.data = (response.data as { data: unknown }).data;
@@ -737,7 +747,7 @@ describe('parse', () => {
   });
 });
 
-describe('the places of issues', () => {
+describe('Places of issues in the body', () => {
   const at = (...path: unknown[]): string => describePlaces([{ path }]);
 
   it.each<[string, unknown[], string]>([
@@ -761,11 +771,11 @@ describe('the places of issues', () => {
     ['the longest key', ['k'.repeat(64)], `: ${'k'.repeat(64)}`],
     ['a key of megabytes', [`1a2b3${'x'.repeat(10_000_000)}`], ': […]'],
     ['a deep one', Array<string>(20).fill('a'), `: ${Array(16).fill('a').join('.')}`],
-  ])('%s', (_, path, text) => {
+  ])('are shown without personal data: %s', (_, path, text) => {
     expect(at(...path)).toBe(text);
   });
 
-  it('are five at most, each once; the body as a whole is none', () => {
+  it('are at most five, each once, without the body as a whole', () => {
     const issues = Array.from({ length: 12 }, (_, index) => ({ path: [index, 'name'] }));
     expect(describePlaces(issues)).toBe(': [0].name, [1].name, [2].name, [3].name, [4].name');
     expect(describePlaces([issues[0], issues[0]])).toBe(': [0].name');
@@ -774,7 +784,7 @@ describe('the places of issues', () => {
   });
 });
 
-describe('the response of an error', () => {
+describe('The property response of an error', () => {
   const SECRET = 'opaque/bearer+token=with%signs';
 
   function responseOf(body: string, headers: Record<string, string | string[]> = {}): ApiErrorResponse {
@@ -800,11 +810,11 @@ describe('the response of an error', () => {
     'text',
     7,
     null,
-  ])('has the JSON as it is: %j', (body) => {
+  ])('has the parsed JSON: %j', (body) => {
     expect(responseOf(JSON.stringify(body))).toEqual({ status: 422, headers: {}, data: body });
   });
 
-  it('has no data where the body is no JSON, is nested too deep to be searched, or has over 64 KiB', () => {
+  it('has no data if the body is not JSON, is nested too deep to be searched, or has over 64 KiB', () => {
     for (const body of ['<html>', '', '{"cut":', '['.repeat(30_000) + ']'.repeat(30_000)])
       expect(dataOf(body)).toBeUndefined();
     const text = (length: number): string => JSON.stringify('x'.repeat(length - 2));
@@ -825,32 +835,32 @@ describe('the response of an error', () => {
     ['at the end of a long text', 'x '.repeat(5_000) + SECRET],
     ['a token of another', 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'],
     ['a key', '-----BEGIN PRIVATE KEY-----'],
-  ])('has no data if a text in it has a credential: %s', (_, echo) => {
+  ])('has no data if a text in it contains a credential: %s', (_, echo) => {
     for (const body of [{ said: echo }, { list: [{ [echo]: 1 }] }, echo])
       expect(dataOf(JSON.stringify(body))).toBeUndefined();
     const headers = { 'x-echo': echo, [`x-${echo}`]: 'named', 'x-kept': 'said' };
     expect(responseOf('{}', headers).headers).toEqual({ 'x-kept': 'said' });
   });
 
-  it('is judged after the escapes of JSON are read', () => {
+  it('is searched after the escapes of JSON are decoded', () => {
     const escaped = [...SECRET].map((sign) => `\\u00${sign.charCodeAt(0).toString(16)}`).join('');
     expect(dataOf(`{"${escaped}":1}`)).toBeUndefined();
     expect(dataOf(`{"a":"${escaped}"}`)).toBeUndefined();
   });
 
-  it('has a part of a credential, which may be what the answer is about', () => {
+  it('may contain a short part of a credential, which the response may be about', () => {
     const data = { part: SECRET.slice(0, 13), next: '/?q=%D8%A7%D9%84%D9%81' };
     expect(dataOf(JSON.stringify(data))).toEqual(data);
   });
 
-  it('has the app token, also where the call was sent with it: it is no secret of an answer', async () => {
+  it('may contain the app token, because the app token is public', async () => {
     const json = { application: APP_TOKEN };
     const { axios } = await setUp({ listener: answering(400, JSON.stringify(json)) });
     const error = (await errorOf(axios.get('/a'))) as ServiceApiError;
     expect(error.response?.data).toEqual(json);
   });
 
-  it('has no cookies and no header of credentials, whatever is in them', () => {
+  it('has no cookies and no authenticating headers', () => {
     const headers = {
       'set-cookie': ['a=1'],
       authorization: 'x',
@@ -867,7 +877,7 @@ describe('the response of an error', () => {
     ['ampersands', '&#'.repeat(32_000)],
     ['beginnings of a token', 'eyJ.'.repeat(16_000)],
     ['pieces of a secret', 'opaque/bearer+'.repeat(4_000)],
-  ])('is made in a time that grows with its length alone: %s', (_, text) => {
+  ])('is made in a time that grows linearly with its length: %s', (_, text) => {
     expect([text, undefined]).toContain(dataOf(JSON.stringify(text)));
   });
 
@@ -880,7 +890,7 @@ describe('the response of an error', () => {
     new ServiceConnectionError({ kind: 'reset', message: 'a', method: 'GET', path: `/${SAID}`, route: '/a' });
   class OfHost extends ServiceApiError {}
 
-  it('is behind a property, as the path is, also in copies and in classes of a host', () => {
+  it('can be read, like the path, in copies and in subclasses of the host application too', () => {
     for (const error of [made(), copyError(copyError(made())) as ServiceApiError, made(OfHost)])
       expect([error.path, error.response]).toEqual([`/${SAID}`, response]);
     expect([lost().path, (copyError(lost()) as ServiceConnectionError).path]).toEqual([
@@ -898,7 +908,7 @@ describe('the response of an error', () => {
     ['of a class of a host', () => made(OfHost)],
     ['without an answer', lost],
     ['within', () => ({ list: [made()], cause: new Error('b', { cause: made() }) })],
-  ])('is shown nowhere by the error, nor is the path: %s', (_, make) => {
+  ])('is not shown when the error is printed, and neither is the path: %s', (_, make) => {
     const error = make() as ServiceApiError;
     const walked: unknown[] = [];
     for (const key in error) walked.push(error[key as keyof ServiceApiError]);
@@ -938,7 +948,7 @@ describe('Retry-After', () => {
     ...[undefined, '', '-5', 'soon', '1e3', 'Tue, never', '2030-01-01'].map(
       (value): [string | undefined, undefined] => [value, undefined],
     ),
-  ])('%j is %s seconds', (value, seconds) => {
+  ])('%j means %s seconds', (value, seconds) => {
     expect(parseRetryAfter({ 'retry-after': value }, NOW)).toBe(seconds);
   });
 
@@ -967,11 +977,11 @@ describe('Retry-After', () => {
       { date: 'Tue, 01 Jan 2030 12:02:00 GMT', age: 'x' },
       'Tue, 01 Jan 2030 12:02:30 GMT',
     ],
-  ])('as a date counts from the Date of the answer: 30 s with %s', (_, headers, date) => {
+  ])('counts a date from the Date header of the response: 30 s with %s', (_, headers, date) => {
     expect(parseRetryAfter({ ...headers, 'retry-after': date }, NOW)).toBe(30);
   });
 
-  it('as an asctime date is in GMT, whatever the time zone of the process', async () => {
+  it('reads an asctime date as GMT, whatever the time zone of the process', async () => {
     const file = pathToFileURL(join(import.meta.dirname, '../../../lib/exchange/retry-after.ts'));
     const code = `import { parseRetryAfter } from ${JSON.stringify(file)};
       console.log(parseRetryAfter({ 'retry-after': 'Tue Jan  1 12:00:30 2030' }, ${NOW}));`;
@@ -985,7 +995,7 @@ describe('Retry-After', () => {
     expect(child.output().trim()).toBe('30');
   });
 
-  it('as a date counts from the Date of the answer in errors and retries too', async () => {
+  it('counts a date from the Date header in errors and retries too', async () => {
     const behind = { date: 'Tue, 01 Jan 2030 12:00:00 GMT', 'retry-after': 'Tue, 01 Jan 2030 12:00:05 GMT' };
     const { axios } = await setUp({ listener: firstAnswered(429, behind, '{}'), retries: 0 });
     expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 429, retryAfter: 5 });

@@ -23,7 +23,7 @@ const filled = (): FormData => {
   return form;
 };
 
-describe('a stream as body', () => {
+describe('A stream as the body', () => {
   /** As the form-data package's class is made. */
   class PackageForm extends PassThrough {
     append(): void {}
@@ -58,7 +58,7 @@ describe('a stream as body', () => {
     ['anything with pipe', () => ({ pipe: () => undefined }), INSTEAD],
     ['anything with getReader', () => ({ getReader: () => undefined }), INSTEAD],
     ['a form of the form-data package', () => new PackageForm(), USE_FORM],
-  ])('%s is refused, and stays as it is', async (_, make, message) => {
+  ])('is refused and left untouched: %s', async (_, make, message) => {
     const { axios, arrived } = await setUp();
     const http = new ServiceHttpService(axios);
     const stream = make();
@@ -87,7 +87,7 @@ describe('a stream as body', () => {
   });
 });
 
-describe('a body', () => {
+describe('Request bodies', () => {
   class Customer {
     readonly id = 1;
   }
@@ -132,7 +132,7 @@ describe('a body', () => {
   const OTHER_TYPES = [undefined, 'application/vnd.api+json', 'text/plain'];
 
   it.each([...BODIES, ...FORMS])(
-    '%s goes over the wire as axios would encode it, with any content type',
+    'are sent as axios would encode them, with any content type: %s',
     async (what, data) => {
       const { axios, arrived } = await setUp();
       const sent = async (type: string | undefined, options: object): Promise<unknown> => {
@@ -156,14 +156,14 @@ describe('a body', () => {
     },
   );
 
-  it('of a view, a buffer or a Blob is just its bytes', async () => {
+  it('contain only the bytes of a view, a buffer or a Blob', async () => {
     const { axios, arrived } = await setUp();
     const blob = new Blob(['abc'], { type: 'text/x' });
     for (const data of [new Uint8Array(buffer, 2, 3), buffer.slice(2, 5), blob]) await axios.post('/a', data);
     expect(arrived.map(({ body }) => body)).toEqual(['234', '234', 'abc']);
   });
 
-  it("comes after a host's own transforms", async () => {
+  it("are encoded after the host application's own transforms", async () => {
     const { axios, arrived } = await setUp();
     axios.defaults.transformRequest = (data: { a: number }): unknown => ({ a: data.a + 1 });
     await axios.post('/a', { a: 1 });
@@ -177,7 +177,7 @@ describe('a body', () => {
     expect(await errorOf(stream)).toMatchObject({ faults: [{ property: 'data' }] });
   });
 
-  it.each(['postForm', 'putForm', 'patchForm'] as const)('may be a form: %s', async (method) => {
+  it.each(['postForm', 'putForm', 'patchForm'] as const)('can be forms: %s', async (method) => {
     const { axios, arrived } = await setUp();
     const form = new FormData();
     form.set('name', 'ü');
@@ -195,7 +195,7 @@ describe('a body', () => {
     ['text in quotes', '"hello"', FORM],
     ['text', 'hello ü', FORM],
     ['an empty string', '', FORM],
-  ])('that is a string is sent byte for byte, whatever its content type: %s', async (_, text, type) => {
+  ])('that are strings are sent byte for byte, whatever their content type: %s', async (_, text, type) => {
     const { axios, arrived } = await setUp();
     const http = new ServiceHttpService(axios);
     const given = [undefined, 'application/json', 'application/json; charset=utf-8', 'application/jose'];
@@ -227,7 +227,7 @@ describe('a body', () => {
     ['as a form with files', { a: 1 }, { headers: { 'content-type': 'multipart/form-data' } }, AS_FORM],
     ['made a function of', {}, { transformRequest: () => () => 5 }, /^is of a kind that cannot be sent$/],
     ['with a BigInt', { a: 1n }, {}, /BigInt/],
-  ])('that is an object is refused, in words: %s', async (_, data, options, message) => {
+  ])('that are objects are refused with a reason: %s', async (_, data, options, message) => {
     const { axios, arrived } = await setUp();
     expect(await errorOf(axios.post('/a', data, options))).toMatchObject({
       code: 'invalid_request',
@@ -236,7 +236,7 @@ describe('a body', () => {
     expect(arrived).toHaveLength(0);
   });
 
-  it("of a host's transform that throws is its own error", async () => {
+  it("reject with the host application's own error if its transform throws", async () => {
     const { axios } = await setUp();
     const mine = new Error('mine');
     const transformRequest = () => {
@@ -258,7 +258,7 @@ describe('a body', () => {
   it.each<[string, () => unknown]>([
     ['circular', circular],
     ['20,000 deep', () => deep(20_000)],
-  ])('or params that are %s: an error, and nothing is sent', async (_, make) => {
+  ])('and params that are %s give an error, and nothing is sent', async (_, make) => {
     const { axios, arrived } = await setUp();
     const http = new ServiceHttpService(axios);
     const calls = [
@@ -272,7 +272,7 @@ describe('a body', () => {
     expect(arrived).toEqual([]);
   });
 
-  it('that is deep, or has one object twice, is sent', async () => {
+  it('that are nested deep, or contain one object twice, are sent', async () => {
     const { axios, arrived } = await setUp();
     const shared = { a: 1 };
     for (const data of [deep(2_000), { one: shared, other: shared }]) {
@@ -282,7 +282,7 @@ describe('a body', () => {
   });
 });
 
-describe('input', () => {
+describe('Input of resources', () => {
   class Input {
     @IsString()
     @Length(1, 5)
@@ -294,7 +294,7 @@ describe('input', () => {
     kinds?: string[];
   }
 
-  it('becomes an instance of its class', () => {
+  it('becomes an instance of its DTO class', () => {
     const input = validateInput(Input, { name: 'a', kinds: ['b'] });
     expect(input).toBeInstanceOf(Input);
     expect({ ...input }).toEqual({ name: 'a', kinds: ['b'] });
@@ -309,24 +309,24 @@ describe('input', () => {
     [{ name: 'a', ['x'.repeat(99)]: 1 }, `${'x'.repeat(64)}…`, 'is not a known field'],
     [{ name: 'a', kinds: [] }, 'kinds'],
     [JSON.parse('{"name": "a", "__proto__": {}}'), 'input', 'holds a property name that is not allowed'],
-  ])('%j is refused', async (input, property, message = expect.any(String) as unknown as string) => {
+  ])('is refused if it is %j', async (input, property, message = expect.any(String) as unknown as string) => {
     const refused = errorOf(Promise.resolve().then(() => validateInput(Input, input)));
     expect(await refused).toMatchObject({ code: 'invalid_request', faults: [{ property, message }] });
   });
 });
 
-describe('a time limit', () => {
+describe('The timeout of a call', () => {
   it.each([
     [undefined, undefined],
     [null, undefined],
     [0, undefined],
     [1, 1],
     [86_400_000, 86_400_000],
-  ])('of %s is %s ms', (given, limit) => {
+  ])('%s means %s ms', (given, limit) => {
     expect(checkTimeout(given)).toBe(limit);
   });
 
-  it.each([-1, 86_400_001, Infinity, NaN, '5', true, {}])('of %s is refused', (given) => {
+  it.each([-1, 86_400_001, Infinity, NaN, '5', true, {}])('%s is refused', (given) => {
     expect(() => checkTimeout(given)).toThrow(ServiceRequestError);
   });
 });

@@ -18,8 +18,8 @@ import { APP_TOKEN, BEARER, errorOf, failing, plantedIn, setUp } from './setup.j
 const httpOf = (axios: AxiosInstance) => new ServiceHttpService(axios);
 const OURS = { authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
 
-describe('the call', () => {
-  it('attaches the headers, sends JSON and reads JSON', async () => {
+describe('Calls', () => {
+  it('attach the authenticating headers, send JSON and read JSON', async () => {
     const { axios, arrived } = await setUp();
     const { data, status } = await axios.post<unknown>('/customers/v1', { app_user_id: 'ü' });
     expect({ data, status }).toEqual({ data: { ok: true }, status: 200 });
@@ -38,7 +38,7 @@ describe('the call', () => {
     ]);
   });
 
-  it('has the method that is called, its path, options and body', async () => {
+  it('use the HTTP method of the method called, with its path, options and body', async () => {
     const { axios, arrived } = await setUp();
     const http = httpOf(axios);
     const options = { params: { q: 1 } };
@@ -63,7 +63,7 @@ describe('the call', () => {
     expect(arrived[0]?.headers['content-type']).toBeUndefined();
   });
 
-  it('writes params as axios does, or as the call says', async () => {
+  it('write params as axios does, or as paramsSerializer says', async () => {
     const { axios, arrived } = await setUp();
     const http = httpOf(axios);
     await http.get('/a', { params: { q: 'a b', list: [1, 2] } });
@@ -77,7 +77,7 @@ describe('the call', () => {
   });
 
   it.each(['GET', 'DELETE', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'PROPFIND'])(
-    'frames the body of %s, so that it is not read as the next request',
+    'send the body of a %s with its length, so that it cannot be read as another request',
     async (method) => {
       const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n';
       const { axios, arrived } = await setUp();
@@ -121,7 +121,7 @@ describe('the call', () => {
       'header idempotency-key',
       { method: 'POST', idempotencyKey: 'k-1', headers: { 'Idempotency-Key': 'k-2' } },
     ],
-  ])('sends nothing where its %s is wrong: %j', async (property, options, isOfCaller = false) => {
+  ])('send nothing if their %s is invalid: %j', async (property, options, isOfCaller = false) => {
     const { axios, arrived } = await setUp();
     const error = await errorOf(axios.request({ url: '/a', ...options } as never));
     expect(error).toMatchObject({ code: 'invalid_request', faults: [{ property }] });
@@ -131,7 +131,7 @@ describe('the call', () => {
   });
 
   it.each(['timeout', 'attemptTimeout', 'retries', 'maxResponseBytes'])(
-    'says that a %s is a string, if it is the text of a variable',
+    'say that %s is a string, if it is the text of a variable',
     async (option) => {
       const { axios } = await setUp();
       const error = await errorOf(axios.request({ url: '/a', [option]: '5' } as never));
@@ -139,7 +139,7 @@ describe('the call', () => {
     },
   );
 
-  it('sends nothing where a target is no path, or an interceptor sets no method', async () => {
+  it('send nothing if the path is not a string, or if an interceptor removes the method', async () => {
     const { axios, arrived } = await setUp();
     for (const target of [null, undefined, 7]) {
       const error = await errorOf(httpOf(axios).request(target as never));
@@ -151,7 +151,7 @@ describe('the call', () => {
     expect(arrived).toHaveLength(0);
   });
 
-  it("counts waiting for a token as part of the call: in flight, within its deadline, ended by the caller's abort", async () => {
+  it("include the wait for a token: it counts as in flight, ends at the deadline and by the caller's abort", async () => {
     const reason = new Error('mine');
     const waits: { timeoutMs?: number }[] = [];
     const shutdown: { begin?: () => Promise<void> } = {};
@@ -183,8 +183,8 @@ describe('the call', () => {
   });
 });
 
-describe('headers', () => {
-  it("replace a caller's own of credentials, and those of the connection are left out", async () => {
+describe('Request headers', () => {
+  it("replace the caller's own authenticating headers, and leave out headers of the connection", async () => {
     const { axios, arrived } = await setUp();
     await axios.get('/a', {
       headers: {
@@ -203,14 +203,14 @@ describe('headers', () => {
   it.each<[string, Record<string, string>]>([
     ['service-app-token', { Authorization: `Bearer ${BEARER}` }],
     ['authorization', { 'service-app-token': APP_TOKEN }],
-  ])('of others are not sent as %s where the module has none', async (name, credentials) => {
+  ])("do not contain the caller's own %s if the module sends none", async (name, credentials) => {
     const { axios, arrived } = await setUp({ credentials });
     await axios.get('/a', { headers: { [name]: 'theirs' } });
     await axios.get('/a', { headers: { [name.toUpperCase()]: 'theirs' } });
     expect(arrived.map(({ headers }) => headers[name])).toEqual([undefined, undefined]);
   });
 
-  it('without a value are left out, those with several are joined', async () => {
+  it('leave out headers without a value, and join several values of one', async () => {
     const { axios, arrived } = await setUp();
     const headers = { 'x-null': null, 'x-false': false, 'x-undefined': undefined, 'x-list': ['a', 'b'] };
     await axios.get('/a', { headers: headers as never });
@@ -218,7 +218,7 @@ describe('headers', () => {
     expect(sent).toEqual([['x-list', 'a, b']]);
   });
 
-  it('may be a default of the host, of all methods and of one', async () => {
+  it('can be defaults of the host application, for all methods or for one', async () => {
     const { axios, arrived } = await setUp();
     axios.defaults.headers.common['X-All'] = '1';
     axios.defaults.headers.post['X-Post'] = '2';
@@ -253,7 +253,7 @@ describe('headers', () => {
     expect([range, accepted]).toEqual([undefined, 'gzip, deflate, br']);
   });
 
-  it('of a caller choose the type of bytes, and a part of them, which is not compressed then', async () => {
+  it('can ask for a type and a range of bytes, which is then not compressed', async () => {
     const { axios, arrived } = await setUp({ listener: files });
     const headers = { ...PASSED_ON, ACCEPT: 'text/csv' };
     const { status, data } = await axios.get<Buffer>('/a', { headers, responseType: 'arraybuffer' });
@@ -261,7 +261,7 @@ describe('headers', () => {
   });
 });
 
-describe("a host's own code", () => {
+describe('Code of the host application', () => {
   it.each<[string, (axios: AxiosInstance, adapter: 'http') => object]>([
     ['the defaults', (axios, adapter) => (Object.assign(axios.defaults, { adapter }), {})],
     ['a call', (_, adapter) => ({ adapter })],
@@ -269,21 +269,24 @@ describe("a host's own code", () => {
       'an interceptor',
       (axios, adapter) => (axios.interceptors.request.use((config) => ({ ...config, adapter })), {}),
     ],
-  ])('has no adapter by %s, which would call the service behind our back', async (_, optionsOf) => {
-    const { axios, arrived } = await setUp();
-    const mock = jest.fn(async () => ({ data: 'theirs' }));
-    for (const adapter of ['http', mock as never] as const) {
-      const error = await errorOf(axios.get('/a', optionsOf(axios, adapter)));
-      expect(error).toMatchObject({
-        faults: [{ property: 'adapter', message: expect.stringMatching(/stubService, or nock/) }],
-      });
-      expect(answerOf(error)).toMatchObject({ status: 500 });
-    }
-    expect(mock).not.toHaveBeenCalled();
-    expect(arrived).toHaveLength(0);
-  });
+  ])(
+    'cannot replace the adapter by %s, because that adapter would call the service without our checks',
+    async (_, optionsOf) => {
+      const { axios, arrived } = await setUp();
+      const mock = jest.fn(async () => ({ data: 'theirs' }));
+      for (const adapter of ['http', mock as never] as const) {
+        const error = await errorOf(axios.get('/a', optionsOf(axios, adapter)));
+        expect(error).toMatchObject({
+          faults: [{ property: 'adapter', message: expect.stringMatching(/stubService, or nock/) }],
+        });
+        expect(answerOf(error)).toMatchObject({ status: 500 });
+      }
+      expect(mock).not.toHaveBeenCalled();
+      expect(arrived).toHaveLength(0);
+    },
+  );
 
-  it('may take a default parameter out', async () => {
+  it('can remove a default parameter', async () => {
     const { axios, arrived } = await setUp();
     axios.defaults.params = { kept: '1', removed: '2' };
     axios.interceptors.request.use((config) => {
@@ -294,7 +297,7 @@ describe("a host's own code", () => {
     expect(arrived[0]?.url).toBe('/a?kept=1');
   });
 
-  it('has global defaults of axios for its other calls: nothing is taken from them', async () => {
+  it('does not affect our calls by the global defaults of axios', async () => {
     const { defaults } = globalAxios;
     const before = { ...defaults };
     const given = {
@@ -328,7 +331,7 @@ describe("a host's own code", () => {
     }
   });
 
-  it('may change the address and the answer; the address is judged after it, and it sees our errors', async () => {
+  it('can change the address and the response in an interceptor; the address is checked afterwards, and the interceptor gets our errors', async () => {
     const { axios, arrived } = await setUp();
     const seen: unknown[] = [];
     axios.interceptors.request.use((config) => ({
@@ -359,7 +362,7 @@ describe("a host's own code", () => {
   ];
 
   it.each(HOSTS.flatMap(([name, host]) => [false, true].map((cold) => ({ name, cold, ...host }))))(
-    'never sees a credential in an interceptor: $name, a token that is waited for: $cold',
+    'never sees a credential in an interceptor: $name, with a token that is waited for: $cold',
     async ({ cold, ofAll = {}, ofCall, ...host }) => {
       const evil = await setUp();
       const { axios, arrived, inFlight } = await setUp({ cold: cold ? async () => undefined : undefined });
@@ -397,7 +400,7 @@ describe("a host's own code", () => {
     },
   );
 
-  it('may transform the body, leads the call nowhere else by that, and keeps nothing that it never had', async () => {
+  it('can transform the body, but cannot change the address by that, and gets nothing to keep that it did not have', async () => {
     const evil = await setUp();
     const { axios, arrived } = await setUp();
     const kept: unknown[] = [];
@@ -422,7 +425,7 @@ describe("a host's own code", () => {
     expect(plantedIn([kept, evil.arrived])).toEqual([]);
   });
 
-  it('gets a config with an answer or an error in which nothing is left, and nothing to send by', async () => {
+  it('gets a config with a response or an error that contains no call and no credentials', async () => {
     const evil = await setUp();
     const { axios, arrived } = await setUp();
     const { config } = await axios.get('/a');
@@ -445,7 +448,7 @@ describe("a host's own code", () => {
     expect(evil.arrived).toHaveLength(0);
   });
 
-  it('sends nothing where it took our interceptor out, or by axiosRef.create()', async () => {
+  it('sends nothing if it has removed our interceptor, or uses axiosRef.create()', async () => {
     const { axios, arrived } = await setUp();
     const refused = {
       faults: [{ property: 'call', message: expect.stringMatching(/axiosRef\.create\(\)/) }],
@@ -470,19 +473,22 @@ describe("a host's own code", () => {
     ['validateStatus', (hear) => ({ validateStatus: (...heard: unknown[]) => (hear(...heard), true) })],
     ['paramsSerializer', (hear) => ({ params: { a: 1 }, paramsSerializer: (p: unknown) => (hear(p), 'a') })],
     ['cancelToken', (hear) => ({ cancelToken: { throwIfRequested: hear, subscribe: hear } })],
-  ])('gets no header of ours by %s, and the call is ours all the same', async (_, option) => {
-    for (const byDefault of [false, true]) {
-      const { axios, arrived } = await setUp();
-      const heard: unknown[] = [];
-      const options = option((...given) => void heard.push(...given));
-      if (byDefault) Object.assign(axios.defaults, options);
-      const { config } = await axios.post('/a', { b: 1 }, byDefault ? {} : (options as never));
-      expect(plantedIn([heard, config])).toEqual([]);
-      expect(arrived[0]?.headers).toMatchObject(OURS);
-    }
-  });
+  ])(
+    'gets no authenticating header by the option %s, and the call is still authenticated',
+    async (_, option) => {
+      for (const byDefault of [false, true]) {
+        const { axios, arrived } = await setUp();
+        const heard: unknown[] = [];
+        const options = option((...given) => void heard.push(...given));
+        if (byDefault) Object.assign(axios.defaults, options);
+        const { config } = await axios.post('/a', { b: 1 }, byDefault ? {} : (options as never));
+        expect(plantedIn([heard, config])).toEqual([]);
+        expect(arrived[0]?.headers).toMatchObject(OURS);
+      }
+    },
+  );
 
-  it('gets its own error back as it is: thrown by an interceptor, or by another call in it', async () => {
+  it('gets its own error back unchanged if an interceptor, or another call in it, throws it', async () => {
     const { axios, arrived } = await setUp();
     const theirs = new Error('of the host');
     const id = axios.interceptors.request.use(() => Promise.reject(theirs));
@@ -503,7 +509,7 @@ describe("a host's own code", () => {
   });
 });
 
-describe('an option of axios that is not honoured', () => {
+describe('Options of axios that have no effect here', () => {
   const agent = new Agent();
   const PARSE = /set responseType 'text', and parse it in parse$/;
   const OPTIONS: [string, unknown, RegExp][] = [
@@ -540,7 +546,7 @@ describe('an option of axios that is not honoured', () => {
   ];
 
   it.each(OPTIONS)(
-    'is refused, with what to use in its place: %s, as %j',
+    'are refused with the replacement in the message: %s set to %j',
     async (property, value, message) => {
       const option = { [property]: value };
       const ways: [string, (axios: AxiosInstance) => object][] = [
@@ -563,7 +569,7 @@ describe('an option of axios that is not honoured', () => {
     },
   );
 
-  it('is refused inside transitional, too, if it would leave the answer as text', async () => {
+  it('are refused inside transitional too, if they would leave the response as text', async () => {
     const { axios, arrived } = await setUp();
     const error = await errorOf(axios.get('/a', { transitional: { forcedJSONParsing: false } }));
     const faults = [{ property: 'transitional.forcedJSONParsing', message: expect.stringMatching(PARSE) }];
@@ -571,7 +577,7 @@ describe('an option of axios that is not honoured', () => {
     expect(arrived).toHaveLength(0);
   });
 
-  it('passes with the value that the module means anyway', async () => {
+  it('are accepted with the value that the module uses anyway', async () => {
     const { axios, arrived } = await setUp({ identity: { httpsAgent: agent as never } });
     const unset = Object.fromEntries(OPTIONS.map(([name]) => [name, undefined]));
     const usual = {
@@ -590,8 +596,8 @@ describe('an option of axios that is not honoured', () => {
   });
 });
 
-describe('names in a path', () => {
-  it('are filled in, encoded as one segment each; messages, logs and what is printed have the names', async () => {
+describe('Path parameters', () => {
+  it('are encoded as one segment each; messages, logs and printed errors show the template', async () => {
     const { axios, arrived } = await setUp({ listener: failing(404) });
     const http = httpOf(axios);
     const pathParams = { owner: 'omar@example.com', id: 'a/b %', nr: 7, big: 12345678901234567890n };
@@ -611,7 +617,7 @@ describe('names in a path', () => {
 
   const BAD = [undefined, null, '', { toString: () => 'x' }, true, NaN, 'a\nb', 'a\ud800'];
   it.each<unknown>([...BAD, '.', '..', '%2e%2E', '%252e%252e', 'a/../b', '..;', 'a\\..'])(
-    "do not take %j, as the caller's fault",
+    'refuse the value %j as a fault of the caller',
     async (id) => {
       const { axios, arrived } = await setUp();
       const error = await errorOf(httpOf(axios).get('/a/{id}/b', { pathParams: { id } as never }));
@@ -621,7 +627,7 @@ describe('names in a path', () => {
     },
   );
 
-  it('that the path lacks are the fault of the code', async () => {
+  it('that the path does not have are refused as a fault of the code', async () => {
     const { axios, arrived } = await setUp();
     const http = httpOf(axios);
     for (const path of ['/a', '/a/{other}', '/a?id={id}']) {
@@ -644,7 +650,7 @@ describe('names in a path', () => {
   });
 });
 
-describe('the route of a path without names', () => {
+describe('Route of a path without path parameters', () => {
   it.each([
     ['/payments/v1/intents', '/payments/v1/intents'],
     ['/payments/v1/account-on-file/', '/payments/v1/account-on-file'],
@@ -655,7 +661,7 @@ describe('the route of a path without names', () => {
     ['/omar@private.example/accounts', '/{}/accounts'],
     ['/?q=private', '/'],
   ])(
-    'has the first segment, versions and words of the known API, and {} for any other: %s is %s',
+    'shows the first segment, versions and words of the known API, and {} for any other segment: %s becomes %s',
     async (path, route) => {
       const { axios } = await setUp({ listener: failing(404) });
       const error = (await errorOf(axios.get(path))) as ServiceApiError;
@@ -667,7 +673,7 @@ describe('the route of a path without names', () => {
     },
   );
 
-  it("has every word of the simulator's known API, and no id", () => {
+  it("shows every word of the simulator's known API, and no id", () => {
     const paths = Object.keys(knownApiRoutes()).map((name) => name.replace(/^\w+ /, ''));
     expect(paths.length).toBeGreaterThan(8);
     for (const template of paths) {
@@ -676,14 +682,14 @@ describe('the route of a path without names', () => {
     }
   });
 
-  it('has all of its words with empty pathParams', async () => {
+  it('shows all words if pathParams is empty', async () => {
     const { axios } = await setUp({ listener: failing(404) });
     const error = await errorOf(httpOf(axios).get('/reports/v1/monthly', { pathParams: {} }));
     expect(error).toMatchObject({ route: '/reports/v1/monthly' });
   });
 });
 
-describe('an address', () => {
+describe('Allowed URLs', () => {
   const rules = {
     baseUrl: 'https://api.example/base',
     origins: new Set(['https://api.example', 'https://oauth.example']),
@@ -705,14 +711,16 @@ describe('an address', () => {
       const path = `/a/${encodeURIComponent(id)}/b`;
       return [path, path];
     }),
-  ])('is taken, below the base: %s', (path, below) => {
+  ])('accept a path below the base address: %s', (path, below) => {
     expect(urls.resolve(path).href).toBe(rules.baseUrl + below);
   });
 
   it.each([
     ['https://oauth.example/x/v1', 'https://oauth.example/x/v1'],
     ['HTTPS://API.EXAMPLE:443/x', 'https://api.example/x'],
-  ])('is taken, of an own origin: %s', (path, href) => expect(urls.resolve(path).href).toBe(href));
+  ])("accept a URL of one of the service's own origins: %s", (path, href) =>
+    expect(urls.resolve(path).href).toBe(href),
+  );
 
   it.each([
     'https://evil.example/banks/v1',
@@ -753,7 +761,7 @@ describe('an address', () => {
     'blob:https://oauth.example/x',
     'data:text/plain,x',
     'https://[api.example',
-  ])('is refused: %j', (path) => {
+  ])('refuse %j', (path) => {
     const fault = { property: 'path', message: expect.stringMatching(/^(must|leads|is) /) };
     const error = { code: 'invalid_request', faults: [fault] };
     expect(() => urls.resolve(path)).toThrow(expect.objectContaining(error));
@@ -764,7 +772,7 @@ describe('an address', () => {
     'HTTPS://API.example:443',
     'https://api.example:8443/a/../b',
     'http://[::1]:80',
-  ])('below %s is what the parser of URLs says', (baseUrl) => {
+  ])('give the same result below %s as parsing the URL', (baseUrl) => {
     const { origin } = new URL(baseUrl);
     const allowed = new AllowedUrls({ baseUrl, origins: new Set([origin]) });
     const segment = fc.string({ unit: fc.constantFrom('a', 'Z', '0', '-', '_', '~', '.', '..') });
@@ -784,7 +792,7 @@ describe('an address', () => {
     );
   });
 
-  it('leads nowhere else, whatever the path (random inputs)', () => {
+  it("never lead outside the service's own origins, whatever the path (random inputs)", () => {
     const signs = [
       '/',
       '\\',
@@ -828,7 +836,7 @@ describe('an address', () => {
     [true, '/banks/v1/', '/customers/v1/'],
     [['banks', 'customers'], '/banks/v1/', '/customers/v1/'],
     [['customers'], '/banks/v1', '/customers/v1/'],
-  ])('of a resource with http.trailingSlash %j: %s, %s', (trailingSlash, banks, customers) => {
+  ])('of resources with http.trailingSlash %j are %s and %s', (trailingSlash, banks, customers) => {
     const http = new ServiceHttpService(undefined as never, trailingSlash);
     expect([http.collectionPath('banks'), http.collectionPath('customers')]).toEqual([banks, customers]);
   });

@@ -32,7 +32,7 @@ const FORBIDDEN = '<html>Forbidden</html>';
 const TOO_LATE =
   "<html><h1>Forbidden</h1><p>You don't have permission to access this resource.Reason: Cannot perform Post-Handshake Authentication.<br /></p></html>";
 
-describe('an answer that is no success', () => {
+describe('Errors of responses', () => {
   /** As nock 15 writes it. */
   const NO_MATCH = JSON.stringify({
     code: 'ERR_NOCK_NO_MATCH',
@@ -74,7 +74,7 @@ describe('an answer that is no success', () => {
     [400, PAGE, /The proxy.*in use is "CN=app" \(SHA-256 AA:BB\)/, /a proxy before the service/],
     [495, '', /The proxy.*in use is/, /a proxy before the service/],
     [403, FORBIDDEN, /client certificates.*in use is/, /a page, not of the service itself/],
-  ])("a proxy's %i %s: names the certificate in use", (status, body, hint, what) => {
+  ])('name the certificate in use if a proxy sends %i %s', (status, body, hint, what) => {
     expect(explained(status, body)).toMatchObject({
       message: expect.stringMatching(what),
       hint: expect.stringMatching(hint),
@@ -88,7 +88,7 @@ describe('an answer that is no success', () => {
     [400, NONE_SENT],
     [403, '<html>no client certificate</html>'],
     [496, ''],
-  ])('%i %s: says that the certificate was not sent, with the type of its key', (status, body) => {
+  ])('say that the certificate was not sent, with the type of its key, for %i %s', (status, body) => {
     expect(explained(status, body, {}, '/a', { keyType: 'Ed25519', lastIssuer: 'CN=ca' })).toEqual({
       message:
         ': the client certificate was not sent, or did not arrive: the server accepts no key of this type (Ed25519), or a proxy in front of it ended TLS',
@@ -122,7 +122,7 @@ describe('an answer that is no success', () => {
     ['HAProxy', 503, '<html><body><h1>503 Service Unavailable</h1></body></html>'],
     ['Apache', 500, '<html><h1>Internal Server Error</h1></html>'],
   ])(
-    'over a sidecar that the service refuses, as %s says it (%i): names its certificate',
+    'name the certificate of a sidecar that the service refuses, as %s reports it (%i)',
     (_, status, body) => {
       const addresses = { baseUrl: 'http://127.0.0.1:1' };
       expect(explained(status, body, { addresses })).toMatchObject({
@@ -136,14 +136,14 @@ describe('an answer that is no success', () => {
     },
   );
 
-  it('names the cause of a page of Apache that asks for the certificate after the request', () => {
+  it('name the cause of the page of an Apache that asks for the certificate after the request', () => {
     const said = explained(403, TOO_LATE);
     expect(said.message).toMatch(/asks for the client certificate after the request/);
     expect(said.hint).toMatch(/SSLVerifyClient is in a Location.*in the handshake/);
     expect(said.options).toEqual(['urls.baseUrl']);
   });
 
-  it('names the issuer of the last certificate that we send, if a proxy refused it', () => {
+  it('name the issuer of the last certificate that we send if a proxy refused it', () => {
     const lastIssuer = 'CN=Intermediate';
     const hintOf = (status: number, body: string, identity: object) =>
       explained(status, body, {}, '/a', identity).hint;
@@ -154,7 +154,7 @@ describe('an answer that is no success', () => {
     expect(hintOf(403, '{}', { lastIssuer })).not.toMatch(/lack/);
   });
 
-  it('403 and 429 of a case: name what the filter can pass on, a duplicate also what to do', () => {
+  it('name the error code that passOn can pass on after a 403 or 429, and what to do after a duplicate', () => {
     const hintOf = (status: number, name: string) => {
       const body = JSON.stringify({ status: name });
       return explainResponse(answer(status, body), callOf('/a'), clientOf(), name).hint;
@@ -174,7 +174,7 @@ describe('an answer that is no success', () => {
       expect(said).not.toMatch(/passOn/);
   });
 
-  it('400 with an app token beside the bearer: names the option that sends both', () => {
+  it('name the option that sends both app token and bearer after a 400', () => {
     const call = callOf('/a');
     const hintOf = (credentials: object) => {
       call.setCredentials({ Authorization: 'Bearer b', ...credentials });
@@ -205,7 +205,7 @@ describe('an answer that is no success', () => {
       /^$/,
       undefined,
     ]),
-  ])('%i %s to %s: says what it means', (status, body, path, what, hint) => {
+  ])('say what %i %s to %s means', (status, body, path, what, hint) => {
     const said = explained(status, body, {}, path);
     expect(said.message).toMatch(what);
     if (hint) expect(said.hint).toMatch(hint);
@@ -214,7 +214,7 @@ describe('an answer that is no success', () => {
   });
 });
 
-describe('a call without a whole answer', () => {
+describe('Errors of calls without a complete response', () => {
   const url = new URL('https://api.example/banks/v1?customer=secret');
   const faulty = (
     fault: Partial<ExchangeFaultDetails>,
@@ -315,7 +315,7 @@ describe('a call without a whole answer', () => {
     [proxy('ERR_PROXY_AUTH_SCHEME'), /not supported \(NTLM, Negotiate\): only Basic is/, /cntlm/, PROXY],
     [proxy('ERR_PROXY_ECONNREFUSED'), /to api\.example \(ECONNREFUSED\)/, /host and port/, PROXY],
     [proxy(), /: the proxy cannot be reached, or opens no tunnel/, /host and port of http\.proxy/, PROXY],
-  ])('%j says what happened and what to do', (...[fault, message, hint = /^$/, blamed]) => {
+  ])('say what happened and what to do after %j', (...[fault, message, hint = /^$/, blamed]) => {
     const error = faulty(fault);
     expect(error.message).toMatch(/^GET \/banks\/v1 at api\.example: /);
     expect(error.message).toMatch(message);
@@ -336,7 +336,7 @@ describe('a call without a whole answer', () => {
     late('connecting', { reason: 'ERR_CONNECT_TIMEOUT' }),
     late('sent'),
     protocol('HPE_INVALID_CONSTANT'),
-  ])('inside a tunnel, %j names the proxy, without its password', (fault) => {
+  ])('name the proxy without its password for a fault inside its tunnel: %j', (fault) => {
     const proxyFor = () => new Secret('http://user:secret@proxy.example:3128');
     const { message, hint = '' } = faulty(fault, {}, { http: { proxyFor } });
     expect(message).toMatch(/proxy proxy\.example:3128/);
@@ -344,7 +344,7 @@ describe('a call without a whole answer', () => {
     expect(message + hint).not.toMatch(/secret|put the port of HTTPS/i);
   });
 
-  it('a bare end in the handshake says nothing of a client certificate if none is configured', () => {
+  it('do not mention a client certificate after a reset in the handshake if none is configured', () => {
     const said = ({ message, hint }: ServiceConnectionError) => `${message} ${hint}`;
     expect(said(faulty(reset('ECONNRESET')))).toMatch(
       /refuses the client certificate.*tls\.certificate is accepted/,
@@ -356,7 +356,7 @@ describe('a call without a whole answer', () => {
       );
   });
 
-  it('names tls.chain alone as what an unknown issuer is verified against, where it is set', () => {
+  it('name only tls.chain as what an unknown issuer is verified against if it is set', () => {
     const { message } = faulty({ reason: 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY' }, { hasChain: true });
     expect(message).toMatch(/verified against: tls\.chain, the service's public chain \(UNABLE/);
   });
@@ -365,7 +365,7 @@ describe('a call without a whole answer', () => {
     ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'CN=Intermediate', true],
     ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', undefined, false],
     ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED', 'CN=Intermediate', false],
-  ])('%s, the last certificate that we send issued by %s: names that: %j', (reason, lastIssuer, isNamed) => {
+  ])('after %s with a last certificate issued by %s name the issuer: %j', (reason, lastIssuer, isNamed) => {
     const fault = { phase: 'connecting' as const, reason, certificateRefused: true };
     const { hint = '' } = faulty(fault, { lastIssuer });
     expect(/lack the certificate of "CN=Intermediate"/.test(hint)).toBe(isNamed);
@@ -376,7 +376,7 @@ describe('a call without a whole answer', () => {
     ['over TLS 1.2', 'connecting', 'secp256k1', false],
     ['over TLS 1.3', 'sent', 'P-256', false],
   ] as const)(
-    'a certificate alert %s, %s, for a key of the type %s: says that the certificate was not sent: %s',
+    'after the certificate alert %s, %s, with a key of type %s say that the certificate was not sent: %s',
     (_, phase, keyType, isUnsent) => {
       const reason = 'ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE';
       const fault = { phase, reason, certificateRefused: true, refusedInHandshake: true };
@@ -393,7 +393,7 @@ describe('a call without a whole answer', () => {
     ['DELETE', { kind: 'timeout', phase: 'reading' }, true],
     ['POST', { kind: 'reset', phase: 'connecting' }, false],
     ['POST', { certificateRefused: true }, true],
-  ])('%s after %j: in doubt %p', (method, fault, outcomeUnknown) => {
+  ])('of a %s after %j have outcomeUnknown %p', (method, fault, outcomeUnknown) => {
     expect(faulty(fault, { method })).toMatchObject({ outcomeUnknown, method, path: '/banks/v1' });
   });
 });
@@ -432,7 +432,7 @@ const onGateway = (client: unknown): object => ({
   switchToWs: () => ({ getClient: () => client, getPattern: () => 'ask' }),
 });
 
-describe('what callers of the application are told', () => {
+describe('The answer to the callers of the host application', () => {
   class OtherError extends ServiceError {
     readonly code = 'other' as never;
   }
@@ -513,7 +513,7 @@ describe('what callers of the application are told', () => {
     ['a token', limited, { status: 503, message: unavailable, retryAfter: 1.2 }],
     ['a certificate', new ServiceCertificateError([]), { status: 503, message: unavailable }],
     ['any other error', new OtherError('ours'), { status: 500, message: 'Internal server error' }],
-  ])('%s', (_, thrown, expected) => {
+  ])('has status and message of the table for: %s', (_, thrown, expected) => {
     const passOn = [NAME];
     const { code } = thrown;
     expect(answerOf(thrown, { passOn })).toEqual({ ...expected, code });
@@ -535,7 +535,7 @@ describe('what callers of the application are told', () => {
     expect(caught(thrown, 'graphql', {}, filter)).toMatchObject({ message, extensions });
   });
 
-  it('without passOn, a 403 or 429 is passed on under no name', () => {
+  it('does not pass on a 403 or 429 without passOn', () => {
     expect(answerOf(api(403, refused))).toMatchObject({ status: 502, message: failed });
     expect(answerOf(api(429, named()))).toMatchObject({ status: 503 });
   });
@@ -552,7 +552,7 @@ describe('what callers of the application are told', () => {
     ['null', null, undefined],
     ['a list', ['x'], undefined],
     ['an object', { x: 'x' }, undefined],
-  ])('%s is passed on as a named field or not at all', (_, value, shown) => {
+  ])('passes on a named field only if it is a text or a number: %s', (_, value, shown) => {
     const answer = { status: 409, headers: {}, data: { status_detail: value, other: 'x' } };
     const error = api(409, { ...named(), response: () => answer });
     const fields = shown === undefined ? undefined : { status_detail: shown };
@@ -576,7 +576,7 @@ describe('what callers of the application are told', () => {
     ['text', 'status_detail'],
     ['null', null],
     ['a list', ['status_detail']],
-  ])('no field is passed on of an answer with %s', (_, data) => {
+  ])('passes on no field of a response with %s', (_, data) => {
     const error = api(409, { response: () => ({ status: 409, headers: {}, data }) });
     expect(answerOf(error, { fields: ['status_detail'] }).fields).toBeUndefined();
     expect(answerOf(api(409), { fields: ['status_detail'] }).fields).toBeUndefined();
@@ -588,7 +588,7 @@ describe('what callers of the application are told', () => {
     ['an object that looks like one', { ...api(409), name: 'ServiceApiError', message: 'no' }],
     ['null', null],
     ['undefined', undefined],
-  ])('is not ours to say of %s', (_, thrown) => {
+  ])('is undefined for %s', (_, thrown) => {
     expect(answerOf(thrown)).toBeUndefined();
     expect(toHttpException(thrown)).toBeUndefined();
   });
@@ -597,7 +597,7 @@ describe('what callers of the application are told', () => {
     ['open', 1, 1],
     ['closing', 2, 0],
     ['closed', 3, 0],
-  ])('is written to a WebSocket that is open, and to no other: %s', (_, readyState, times) => {
+  ])('is sent to a WebSocket only while it is open: %s', (_, readyState, times) => {
     const client = { readyState, send: jest.fn(), emit: jest.fn() };
     caught(input, 'ws', onGateway(client));
     const answer = { status: 'error', statusCode: 400, message: 'path must be a string', code: input.code };
@@ -608,7 +608,7 @@ describe('what callers of the application are told', () => {
     expect(caught(input, 'ws', onGateway(undefined))).toBeUndefined();
   });
 
-  it('rejects the reply of a microservice', async () => {
+  it('is the error of the reply in a microservice', async () => {
     const reply = caught(input, 'rpc') as Observable<never>;
     await expect(lastValueFrom(reply)).rejects.toEqual({
       status: 'error',
@@ -618,7 +618,7 @@ describe('what callers of the application are told', () => {
     });
   });
 
-  it('in GraphQL is all that shows of the error; applications of other kinds get the error itself', () => {
+  it('is all that GraphQL shows of the error; applications of other kinds get the error itself', () => {
     const secret = api(403, {
       message: 'GET /banks/v1 answered 403: secret reason',
       body: { status: 403, message: 'secret reason' },
@@ -640,7 +640,7 @@ describe('what callers of the application are told', () => {
   });
 });
 
-describe('the exception filter over HTTP', () => {
+describe('ServiceExceptionFilter over HTTP', () => {
   const HTTP1 = { httpVersionMajor: 1 };
   const closed = connection('closed', false, 'The module was shut down');
   const lines: string[] = [];
@@ -673,11 +673,11 @@ describe('the exception filter over HTTP', () => {
     ['with Retry-After of over a day', endless, HTTP1, ['Retry-After: 86400', 503]],
     ['with Retry-After', limited, HTTP1, ['Retry-After: 2', 503]],
     ['of the caller', input, HTTP1, [400]],
-  ])('%s: its headers and its status', (_, thrown, request, expected) => {
+  ])('sends headers and status for an error %s', (_, thrown, request, expected) => {
     expect(answered(thrown, request)).toEqual(expected);
   });
 
-  it('answers input that was refused with the status that it is told to', () => {
+  it('answers refused input with invalidRequestStatus', () => {
     const options = { invalidRequestStatus: 422 };
     expect(answerOf(input, options)).toMatchObject({ status: 422, message: 'path must be a string' });
     expect(toHttpException(input, options).getStatus()).toBe(422);
@@ -685,14 +685,14 @@ describe('the exception filter over HTTP', () => {
     expect(answered(limited, HTTP1, {}, options)).toEqual(['Retry-After: 2', 503]);
   });
 
-  it.each([399, 500, NaN, '422'])('refuses the status %p for such input', (invalidRequestStatus) => {
+  it.each([399, 500, NaN, '422'])('refuses %p as invalidRequestStatus', (invalidRequestStatus) => {
     const options = { invalidRequestStatus } as { invalidRequestStatus: number };
     expect(() => new ServiceExceptionFilter(options)).toThrow(
       /^invalidRequestStatus must be a status from 400 to 499(; it is a string: use Number\(\))?$/,
     );
   });
 
-  it.each(['headersSent', 'sent'])('only ends an answer that has begun: %s', (begun) => {
+  it.each(['headersSent', 'sent'])('only ends an answer that has already begun: %s', (begun) => {
     const end = jest.fn();
     expect(answered(closed, {}, { [begun]: true, end })).toEqual([]);
     expect(answered(closed, {}, { [begun]: true, raw: { end } })).toEqual([]);
@@ -700,7 +700,7 @@ describe('the exception filter over HTTP', () => {
     expect(answered(closed, {}, { [begun]: true })).toEqual([]);
   });
 
-  it('logs what the caller cannot correct, but not each call that the shutdown ends', () => {
+  it('logs errors that the caller cannot correct, but not each call that the shutdown ends', () => {
     lines.length = 0;
     for (const thrown of [closed, input, limited]) answered(thrown);
     expect(lines).toEqual(['503: token_rate_limited: later | ServiceExceptionFilter']);
@@ -735,7 +735,7 @@ describe('the exception filter over HTTP', () => {
       }
     };
 
-    it('logs the fields too where it writes JSON, and not where it writes lines', () => {
+    it('logs the fields too if the logger writes JSON, and not if it writes lines', () => {
       const written: string[] = [];
       const console = jest
         .spyOn(globalThis.console, 'error')
@@ -762,7 +762,7 @@ describe('the exception filter over HTTP', () => {
           },
         },
       ],
-    ])("logs and answers where the host's own has options that are %s", (_, options) => {
+    ])("logs and answers if the host application's logger has options that are %s", (_, options) => {
       const written: unknown[] = [];
       class HostLogger extends ConsoleLogger {
         override error(...line: unknown[]): void {
@@ -779,8 +779,8 @@ const HINT = 'Check oauth.clientId and oauth.clientSecret: both of the applicati
 const refused = (hint: string | undefined = HINT, options = ['oauth.clientSecret', 'oauth.clientId']) =>
   new ServiceTokenError({ code: 'token_refused', message: 'It refuses them.', hint, options });
 
-describe('a hint', () => {
-  it('is data, and the line of the stack below the message; the message does without it', () => {
+describe('The hint of an error', () => {
+  it('is a field, and a line of the stack below the message, but not a part of the message', () => {
     const error = refused();
     expect(error.message).toBe('It refuses them.');
     expect(error.toJSON()).toMatchObject({ hint: HINT, options: ['oauth.clientSecret', 'oauth.clientId'] });
@@ -788,7 +788,7 @@ describe('a hint', () => {
     expect(inspect(error)).toContain(HINT);
   });
 
-  it('is about the options that it names, each with its variable once, unless its row says another', () => {
+  it('lists the options that it names, each once with its variable', () => {
     const hint = 'Check {address} and {appToken}; {address} is for the {environment}.';
     const values = { environment: 'sandbox' };
     const names = { option: 'urls.baseUrl', describeOption: describeOption('ksa') };
@@ -802,15 +802,15 @@ describe('a hint', () => {
     ]);
   });
 
-  it('is absent where there is nothing to do', () => {
+  it('is absent if there is nothing to do', () => {
     const error = new ServiceTokenError({ code: 'token_refused', message: 'It refuses them.' });
     expect(Object.keys(error)).not.toEqual(expect.arrayContaining(['hint']));
     expect(error.stack).not.toContain('Check');
   });
 });
 
-describe('the line of the log about an error', () => {
-  it('has the call, what happened, the correlation id and what to do', () => {
+describe('The log line of an error', () => {
+  it('contains the call, what happened, the correlation id and what to do', () => {
     const call = { method: 'GET', path: '/banks/v1', correlationId: 'id-1' };
     const message = 'GET /banks/v1: HTTP 503: the service is out of order.';
     const api = new ServiceApiError({ ...call, status: 503, message, hint: 'Try again later.' });

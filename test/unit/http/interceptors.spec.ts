@@ -14,8 +14,8 @@ const NOT_SETTLED = 'ERR_INTERCEPTOR_TIMEOUT';
 /** What the application's types say of a config. */
 type Config = InternalAxiosRequestConfig & { route?: string; pathParams?: object; idempotencyKey?: unknown };
 
-describe('an interceptor that never settles', () => {
-  it('ends a call that was not sent at its time limit, and nothing is sent later', async () => {
+describe('An interceptor that never settles', () => {
+  it('cannot hold up its call: the call rejects at its time limit, and nothing is sent later', async () => {
     const { axios, arrived } = await setUp();
     let goOn: () => void = () => undefined;
     let settled = false;
@@ -44,7 +44,7 @@ describe('an interceptor that never settles', () => {
     expect(arrived).toHaveLength(0);
   });
 
-  it('lets the signal of the caller end the call, also one that is aborted before', async () => {
+  it("does not keep the caller's signal from ending the call, even if it was aborted before", async () => {
     const { axios, arrived, inFlight } = await setUp();
     axios.interceptors.request.use(hang);
     const controller = new AbortController();
@@ -57,7 +57,7 @@ describe('an interceptor that never settles', () => {
     expect(inFlight.close()).toBe(0);
   });
 
-  it('lets an Observable be unsubscribed, which ends its call', async () => {
+  it('does not keep an unsubscribed Observable from ending its call', async () => {
     const { axios, inFlight } = await setUp();
     axios.interceptors.request.use(hang);
     const subscription = new ServiceHttpService(axios).httpService.get('/a').subscribe();
@@ -68,7 +68,7 @@ describe('an interceptor that never settles', () => {
   });
 
   it.each(['request', 'response'] as const)(
-    'lets close() end the call, and is waited for until then: %s',
+    'does not keep close() from ending the call after the grace period: %s',
     async (which) => {
       const { axios, inFlight } = await setUp();
       let reached: () => void = () => undefined;
@@ -86,7 +86,7 @@ describe('an interceptor that never settles', () => {
     },
   );
 
-  it('after a success leaves a change in doubt', async () => {
+  it('leaves the outcome of a change unknown if it hangs after a success', async () => {
     const { axios, arrived } = await setUp();
     axios.interceptors.response.use(hang);
     const cases = [
@@ -107,14 +107,14 @@ describe('an interceptor that never settles', () => {
     expect(arrived).toHaveLength(4);
   });
 
-  it('after an error of the service leaves the caller with that error', async () => {
+  it('leaves the caller with the error of the service if it hangs after that error', async () => {
     const { axios } = await setUp({ listener: failing(409) });
     axios.interceptors.response.use(undefined, hang);
     const error = await errorOf(axios.post('/a', {}, { timeout: 500 }));
     expect(error).toMatchObject({ status: 409, outcomeUnknown: false });
   });
 
-  it('does not hide how far a request came that was running at the limit', async () => {
+  it('does not hide how far a request got that was in flight at the time limit', async () => {
     const { axios } = await setUp({ listener: () => undefined });
     axios.interceptors.response.use(undefined, hang);
     const error = await errorOf(axios.post('/a', {}, { timeout: 500 }));
@@ -123,8 +123,8 @@ describe('an interceptor that never settles', () => {
   });
 });
 
-describe('interceptors of the application', () => {
-  it('may replace the error of a request that ended at the limit, if they need not wait', async () => {
+describe('Interceptors of the host application', () => {
+  it('can replace the error of a request that ended at the time limit, if they do not wait', async () => {
     const { axios } = await setUp({ listener: () => undefined });
     axios.interceptors.response.use(undefined, async (error: ServiceConnectionError) => {
       await Promise.resolve();
@@ -133,7 +133,7 @@ describe('interceptors of the application', () => {
     expect((await axios.get<string>('/a', { timeout: 50 })).data).toBe('instead of timeout');
   });
 
-  it('may repeat a request within the time of the call, with the same key and the same doubt', async () => {
+  it('can repeat a request within the time limit of the call, with the same key and the same outcomeUnknown', async () => {
     const lost: RequestListener = ({ socket }) => socket.destroy();
     const answers: RequestListener[] = [lost, failing(409)];
     const { axios, arrived } = await setUp({
@@ -158,7 +158,7 @@ describe('interceptors of the application', () => {
     expect(error).toMatchObject({ retryable: false });
   });
 
-  it('that repeat a request have the time that is left, and send no other once the caller has its error', async () => {
+  it('that repeat a request get the remaining time, and can send nothing after the caller has its error', async () => {
     const { axios, arrived } = await setUp({
       listener: (_, response) =>
         response.end(JSON.stringify({ status: arrived.length === 1 ? 'PENDING' : '' })),
@@ -179,7 +179,7 @@ describe('interceptors of the application', () => {
     expect(arrived).toHaveLength(1);
   });
 
-  it('that have settled leave a config that can be used for another call, with time of its own', async () => {
+  it('that have settled leave a config that can be used for another call with its own time limit', async () => {
     const { axios, arrived } = await setUp();
     axios.interceptors.response.use((answer) => answer);
     const endsAt = performance.now() + 500;
@@ -189,7 +189,7 @@ describe('interceptors of the application', () => {
     expect(arrived).toHaveLength(2);
   });
 
-  it('do not hide that a change was done by the error of another request that they send', async () => {
+  it('do not hide by the error of another request that a change may have been executed', async () => {
     const { axios } = await setUp({
       retries: 0,
       listener: ({ method }, response) => response.writeHead(method === 'GET' ? 404 : 200).end('{}'),
@@ -202,7 +202,7 @@ describe('interceptors of the application', () => {
     expect(error).toMatchObject({ method: 'POST', reason: NOT_SETTLED, outcomeUnknown: true });
   });
 
-  it('may prolong the call by a longer `timeout`, and limit a request by a shorter one', async () => {
+  it('can extend the call by a longer `timeout`, and limit a request by a shorter one', async () => {
     const { axios } = await setUp({
       retries: 0,
       listener: ({ url }, response) => {
@@ -218,7 +218,7 @@ describe('interceptors of the application', () => {
     expect((error as Error).message).toMatch(/\b40 ms\b/);
   });
 
-  it('end at the longer `timeout` if they do not settle then', async () => {
+  it('end at the longer `timeout` if they have not settled by then', async () => {
     const { axios } = await setUp({
       listener: (_, response) => void setTimeout(() => response.end('{}'), 150),
     });
@@ -230,7 +230,7 @@ describe('interceptors of the application', () => {
   });
 
   it.each(['the caller', 'an interceptor'])(
-    'may set a signal, beside that of the caller: %s aborts',
+    'can set a signal in addition to that of the caller: %s aborts',
     async (who) => {
       const { axios, arrived } = await setUp({ listener: () => undefined });
       const ofCaller = new AbortController();
@@ -244,7 +244,7 @@ describe('interceptors of the application', () => {
     },
   );
 
-  it('are told of by one event, of a call that was never sent', async () => {
+  it('cause one event for a call that was never sent', async () => {
     const events: ServiceCallEvent[] = [];
     const { axios } = await setUp({ onCall: (event) => void events.push(event) });
     axios.interceptors.request.use(hang);
@@ -255,10 +255,10 @@ describe('interceptors of the application', () => {
   });
 });
 
-describe("the module's own interceptor", () => {
+describe('Auth-headers interceptor', () => {
   const credentialsOf = (name: string) => ({ Authorization: `Bearer ${name}` });
 
-  it('attaches the credentials that are at hand; each attempt looks for others again', async () => {
+  it('attaches the credentials that are at hand, and each attempt looks for newer ones', async () => {
     const used: string[] = [];
     const { axios, arrived } = await setUp({
       listener: failing(503),
@@ -274,7 +274,7 @@ describe("the module's own interceptor", () => {
     expect(arrived.map(({ headers }) => headers.authorization)).toEqual(['Bearer token-2', 'Bearer token-3']);
   });
 
-  it('does not wait for a token, and attaches none to a call that is refused', async () => {
+  it('does not wait for a token, and attaches nothing to a call that is refused', async () => {
     let asked = 0;
     const { axios } = await setUp({ credentialsNow: () => credentialsOf(String((asked += 1))) });
     await errorOf(axios.get('https://evil.example/'));
@@ -291,11 +291,11 @@ describe("the module's own interceptor", () => {
   });
 });
 
-describe('what interceptors see of a path', () => {
+describe('The path that interceptors see', () => {
   const template = '/v2/accounts/{account_id}/balances';
   const account = { account_id: 'a/b' };
 
-  it('is the address that is sent, and the route without ids; so does a transform', async () => {
+  it('is the path that is sent, with the route without ids in config.route; transforms see the same', async () => {
     const { axios, arrived } = await setUp();
     const seen: unknown[][] = [];
     const see = (config: Config) => seen.push([config.url, config.route, axios.getUri(config)]);
@@ -341,7 +341,7 @@ describe('what interceptors see of a path', () => {
     ],
     ['a prefix', '/{id}', { id: 'i-1' }, ({ url }) => ({ url: `/v3${url}` }), '/v3/i-1', '/v3/{id}'],
     ['another path', '/a/{id}', { id: 'i-1' }, () => ({ url: '/b/i-2' }), '/b/i-2', '/b/{}'],
-  ])('may be changed: %s', async (_, path, pathParams, change, sent, route) => {
+  ])('can be changed to %s', async (_, path, pathParams, change, sent, route) => {
     const { axios, arrived } = await setUp({ listener: failing(404) });
     axios.interceptors.request.use((config) => ({ ...config, ...change(config) }));
     let seen: unknown;
@@ -354,7 +354,7 @@ describe('what interceptors see of a path', () => {
     expect(seen).toBe(route);
   });
 
-  it('is what the caller wrote, if its values are wrong: the error comes after the interceptors', async () => {
+  it('is what the caller wrote if its values are invalid, and the error comes after the interceptors', async () => {
     const { axios, arrived } = await setUp();
     const seen: unknown[] = [];
     axios.interceptors.request.use((config: Config) => (seen.push(config.url, config.route), config));

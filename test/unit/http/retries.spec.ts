@@ -72,7 +72,7 @@ const LASTING: Row = { again: NONE, doubt: true, later: OWN };
 const LOST: Row = { again: REPEATABLE, doubt: true, later: LATER };
 const UNDONE: Row = { again: ALL, doubt: false, later: ALL };
 
-describe('the policy', () => {
+describe('Retry policy', () => {
   it.each<[string, Outcome, Row]>([
     ...[400, 401, 403, 404, 409, 422].map((status): [string, Outcome, Row] => [
       String(status),
@@ -129,21 +129,24 @@ describe('the policy', () => {
       'ECONNREFUSED',
       'EHOSTUNREACH',
     ].map((reason): [string, Outcome, Row] => [`proxy: ${reason}`, ofProxy(reason), UNDONE]),
-  ])('after %s', (_, outcome, { again, doubt, later }) => {
-    const isAgain = (call: Call) =>
-      outcome.fault ? isRetryableFault(call, outcome.fault) : isRetryableResponse(call, outcome.response);
-    const namesOf = (fits: (call: Call) => boolean, earlier = false) =>
-      Object.entries(CALLS)
-        .filter(([, make]) => fits(Object.assign(make(), { outcomeUnknown: earlier })))
-        .map(([name]) => name);
-    expect(namesOf(isAgain)).toEqual(again);
-    expect(namesOf((call) => isOutcomeUnknown(call, outcome))).toEqual(doubt ? CHANGES : NONE);
-    expect(namesOf((call) => outcomeFields(call, outcome).retryable)).toEqual(later);
-    // A change that is in doubt from an earlier attempt stays so, and may be sent later with a key of its caller alone.
-    expect(namesOf((call) => isOutcomeUnknown(call, outcome), true)).toEqual(CHANGES);
-    const reads = later.filter((name) => READS.includes(name));
-    expect(namesOf((call) => outcomeFields(call, outcome).retryable, true)).toEqual([...reads, ...OWN]);
-  });
+  ])(
+    'decides about a retry, outcomeUnknown and retryable after: %s',
+    (_, outcome, { again, doubt, later }) => {
+      const isAgain = (call: Call) =>
+        outcome.fault ? isRetryableFault(call, outcome.fault) : isRetryableResponse(call, outcome.response);
+      const namesOf = (fits: (call: Call) => boolean, earlier = false) =>
+        Object.entries(CALLS)
+          .filter(([, make]) => fits(Object.assign(make(), { outcomeUnknown: earlier })))
+          .map(([name]) => name);
+      expect(namesOf(isAgain)).toEqual(again);
+      expect(namesOf((call) => isOutcomeUnknown(call, outcome))).toEqual(doubt ? CHANGES : NONE);
+      expect(namesOf((call) => outcomeFields(call, outcome).retryable)).toEqual(later);
+      // A change that is in doubt from an earlier attempt stays so, and may be sent later with a key of its caller alone.
+      expect(namesOf((call) => isOutcomeUnknown(call, outcome), true)).toEqual(CHANGES);
+      const reads = later.filter((name) => READS.includes(name));
+      expect(namesOf((call) => outcomeFields(call, outcome).retryable, true)).toEqual([...reads, ...OWN]);
+    },
+  );
 
   it.each([
     ['HEAD', true],
@@ -152,14 +155,14 @@ describe('the policy', () => {
     ['PATCH', false],
     ['DELETE', false],
     ['PROPFIND', false],
-  ])('takes %s for a call that changes nothing: %s', (method, isSafe) => {
+  ])('treats %s as a method that changes nothing: %s', (method, isSafe) => {
     const call = new Call(method, new URL('https://api.example/a'), 1_000);
     const { response } = answered(503);
     expect(isRetryableResponse(call, response!)).toBe(isSafe);
     expect(isOutcomeUnknown(call, { response: response! })).toBe(!isSafe);
   });
 
-  it('has a token come later, or not', () => {
+  it('decides whether a token request may succeed later', () => {
     const may = (code: TokenErrorCode) => new ServiceTokenError({ code, message: 'm' }).retryable;
     const passing = ['token_unavailable', 'token_rate_limited', 'client_secret_unavailable'] as const;
     const lasting = ['token_refused', 'invalid_token_response', 'oauth_not_configured'] as const;
@@ -171,7 +174,7 @@ function ofProxy(reason: string): Outcome {
   return failed({ kind: 'proxy', phase: 'connecting', reason: `ERR_PROXY_${reason}` });
 }
 
-describe('the budget', () => {
+describe('Retry budget', () => {
   const spent = (budget: RetryBudget, afterTimeout = false) => {
     let retries = 0;
     while (retries < 1_000 && budget.take(afterTimeout) !== undefined) retries += 1;
@@ -183,7 +186,7 @@ describe('the budget', () => {
     expect(spent(new RetryBudget(), true)).toBe(50);
   });
 
-  it('gets back what a successful retry took, or one for each success, and never more than it had', () => {
+  it('gets back what a successful retry took, or one token for each success, and never exceeds its capacity', () => {
     const budget = new RetryBudget();
     budget.giveBack(100);
     expect(spent(budget)).toBe(100);
@@ -202,18 +205,21 @@ describe('the budget', () => {
     [[503, 303], []],
     [[303], []],
     [[], [undefined]],
-  ])('after %j gets the part of the last retry back, if it succeeded: %j', async (statuses, given) => {
-    const back: unknown[] = [];
-    const budget = { take: () => 5, giveBack: (taken: number) => void back.push(taken) };
-    const { axios } = await setUp({
-      listener: failing(...statuses),
-      budget: budget as unknown as RetryBudget,
-    });
-    await axios.get('/a').catch(() => undefined);
-    expect(back).toEqual(given);
-  });
+  ])(
+    'after the statuses %j gets back the tokens of the last retry if that succeeded: %j',
+    async (statuses, given) => {
+      const back: unknown[] = [];
+      const budget = { take: () => 5, giveBack: (taken: number) => void back.push(taken) };
+      const { axios } = await setUp({
+        listener: failing(...statuses),
+        budget: budget as unknown as RetryBudget,
+      });
+      await axios.get('/a').catch(() => undefined);
+      expect(back).toEqual(given);
+    },
+  );
 
-  it('of the module ends the retries when it is spent', async () => {
+  it('stops the retries of the whole client when it is used up', async () => {
     const budget = new RetryBudget();
     spent(budget);
     const { axios, arrived } = await setUp({ listener: failing(503, 503), budget });
@@ -224,7 +230,7 @@ describe('the budget', () => {
   it.each<[ExchangeFault['kind'], number]>([
     ['timeout', 98],
     ['reset', 99],
-  ])('pays more for a retry after a time-out than after another fault: %s, %d left', async (kind, left) => {
+  ])('pays more for a retry after a time-out than after another fault: %s leaves %d', async (kind, left) => {
     const budget = new RetryBudget();
     const answer = () => new ExchangeFault({ kind, phase: 'sent' });
     const { axios } = await setUp({ answer, budget, retries: 1 });
@@ -243,8 +249,8 @@ async function busy(retryAfter: string | undefined, random = 0) {
   return { ...made, asked };
 }
 
-describe('attempts of one call', () => {
-  it('are one where the answer is final, and no token is asked for', async () => {
+describe('Attempts of a call', () => {
+  it('end after one attempt with a final response, without a token request', async () => {
     for (const status of [400, 403, 404, 409, 422]) {
       const { axios, arrived, renewals } = await setUp({ listener: failing(status, status) });
       expect(await errorOf(axios.get('/a'))).toMatchObject({ status });
@@ -256,13 +262,16 @@ describe('attempts of one call', () => {
     [{}, 3],
     [{ retries: 0 }, 1],
     [{ retries: 10 }, 11],
-  ])('are as many as the module or the call says: %j, %i', async (options, attempts) => {
-    const always = await setUp({ listener: failing(...Array<number>(12).fill(503)) });
-    expect(await errorOf(always.axios.get('/a', options))).toMatchObject({ status: 503 });
-    expect(always.arrived).toHaveLength(attempts);
-  });
+  ])(
+    'are limited by the retries of the client or of the call: %j gives %i attempts',
+    async (options, attempts) => {
+      const always = await setUp({ listener: failing(...Array<number>(12).fill(503)) });
+      expect(await errorOf(always.axios.get('/a', options))).toMatchObject({ status: 503 });
+      expect(always.arrived).toHaveLength(attempts);
+    },
+  );
 
-  it('of a POST are two after a 429, and one after a 503, which may have been done', async () => {
+  it('repeat a POST after a 429, but not after a 503, because it may have been executed', async () => {
     const { axios, arrived } = await setUp({ listener: failing(429) });
     await axios.post('/a', {});
     expect(arrived.map(({ body }) => body)).toEqual(['{}', '{}']);
@@ -271,7 +280,7 @@ describe('attempts of one call', () => {
     expect(lost.arrived).toHaveLength(1);
   });
 
-  it('of a GET go on after a reset; a POST ends with outcomeUnknown and is counted once', async () => {
+  it('repeat a GET after a reset, and end a POST with outcomeUnknown after one attempt', async () => {
     let calls = 0;
     const listener: RequestListener = (request, response) => {
       if (calls++ === 0) request.socket.destroy();
@@ -285,7 +294,7 @@ describe('attempts of one call', () => {
     expect(post.arrived).toHaveLength(1);
   });
 
-  it('are three at a refused connection for any method, and nothing was done', async () => {
+  it('repeat every method twice if the connection is refused, because nothing was done', async () => {
     let attempts = 0;
     class CountingAgent extends Agent {
       override createConnection(...given: Parameters<Agent['createConnection']>) {
@@ -304,7 +313,7 @@ describe('attempts of one call', () => {
     ['GET', false, 1 + 2],
     ['POST', true, 1],
   ])(
-    'take up a connection that the server had closed once more, beside the retries, and only for what may be sent twice: %s, kept %s',
+    'reconnect once without using a retry if the server had closed the reused connection, for repeatable calls only: %s, reused %s',
     async (method, reusedSocket, attempts) => {
       let sent = 0;
       const answer = () => {
@@ -318,7 +327,7 @@ describe('attempts of one call', () => {
     },
   );
 
-  it('have the token of the moment: after a pause, and after the certificate was read again', async () => {
+  it('use the current token after a pause, and after the certificate was read again', async () => {
     const page = '<html><h1>400 No required SSL certificate was sent</h1></html>';
     for (const [status, text] of [
       [503, '{}'],
@@ -335,7 +344,7 @@ describe('attempts of one call', () => {
     }
   });
 
-  it('are two after a 401 with another token, for any method, and one without', async () => {
+  it('repeat every method once with another token after a 401, and not without one', async () => {
     const renewed = { Authorization: 'Bearer new' };
     const { axios, arrived, renewals } = await setUp({ listener: failing(401), renewed });
     await axios.post('/a', {});
@@ -353,14 +362,14 @@ describe('attempts of one call', () => {
     ['12345678901234567', 2 ** 31],
     ['9'.repeat(310), 2 ** 31],
     ['30', 30],
-  ])('are one where Retry-After %s does not fit into the time of the call', async (value, retryAfter) => {
+  ])('end if Retry-After %s does not fit into the time limit of the call', async (value, retryAfter) => {
     const { axios, asked } = await busy(value);
     expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503, retryAfter });
     expect(asked).toHaveLength(1);
   });
 
   it.each(['0', 'Mon, 31 Dec 2001 12:00:00 GMT'])(
-    'are no less apart than usual for Retry-After %s',
+    'wait at least the usual pause for Retry-After %s',
     async (value) => {
       const { axios, asked } = await busy(value);
       // Which does not fit into its time.
@@ -370,7 +379,7 @@ describe('attempts of one call', () => {
     },
   );
 
-  it('are apart by a wait, which ends with the caller, or with the module', async () => {
+  it('end the pause between them if the caller aborts or the client closes', async () => {
     const reason = new Error('mine');
     const caller = new AbortController();
     const [aborted, closed, waited] = await Promise.all([busy('9'), busy('9'), busy(undefined, 0.5)]);
@@ -385,7 +394,7 @@ describe('attempts of one call', () => {
     expect([aborted, closed].map(({ asked }) => asked.length)).toEqual([1, 1]);
   });
 
-  it('end with the module: what has just arrived is the answer, and no other token is asked for', async () => {
+  it('end when the client closes, with the response that has just arrived and without another token request', async () => {
     const { axios, inFlight, renewals } = await setUp({
       answer: () => (inFlight.close(), { status: 401 }),
       renewed: { Authorization: 'Bearer new' },
@@ -394,7 +403,7 @@ describe('attempts of one call', () => {
     expect(renewals).toEqual([]);
   });
 
-  it('end by the deadline of the call, all together, and the error says its time limit', async () => {
+  it('share the deadline of the call, and the error names its time limit', async () => {
     const silent = await setUp({ listener: () => undefined });
     expect(await errorOf(silent.axios.get('/a', { timeout: 1_000 }))).toMatchObject({ kind: 'timeout' });
     expect(silent.arrived).toHaveLength(1);
@@ -414,8 +423,8 @@ const KEY = 'k-1';
 const config = { idempotencyKey: KEY } as object;
 const keyed = (setup: Setup) => setUp({ idempotencyHeader: 'x-key', ...setup });
 
-describe('a POST with a key, of which an earlier attempt may have been carried out', () => {
-  it.each([400, 401, 403, 409, 429])('says so where the last one is answered %d', async (status) => {
+describe('A POST with a key after an attempt that may have been executed', () => {
+  it.each([400, 401, 403, 409, 429])('has outcomeUnknown if the last attempt gets %d', async (status) => {
     const { axios } = await keyed({ listener: failing(503, status), retries: 1 });
     expect(await errorOf(axios.post('/a', {}, config))).toMatchObject({ status, idempotencyKey: KEY });
     const sole = await keyed({ listener: failing(status), retries: 0 });
@@ -425,7 +434,7 @@ describe('a POST with a key, of which an earlier attempt may have been carried o
     });
   });
 
-  it('says so where the last one did not connect', async () => {
+  it('has outcomeUnknown if the last attempt does not connect', async () => {
     const answers = [{ status: 503 }];
     const refused = new ExchangeFault({ kind: 'refused', phase: 'connecting' });
     const { axios } = await keyed({ answer: () => answers.shift() ?? refused });
@@ -440,21 +449,21 @@ describe('a POST with a key, of which an earlier attempt may have been carried o
     encoded(`order of ${BEARER}`),
     'k'.repeat(255),
     'pay&amp;<b>',
-  ])('names the key as it was sent: %s', async (key) => {
+  ])('has the key in its error as it was sent: %s', async (key) => {
     const { axios, arrived } = await keyed({ listener: failing(500), retries: 0 });
     const error = await errorOf(axios.post('/a', {}, { idempotencyKey: key } as object));
     expect(error).toMatchObject({ status: 500, idempotencyKey: key });
     expect(arrived.map(({ headers }) => headers['x-key'])).toEqual([key]);
   });
 
-  it('gets the answer of the service where there is no other token', async () => {
+  it('gets the response of the service if there is no other token', async () => {
     const { axios, arrived } = await keyed({ listener: failing(503, 401), renewed: new Error('no token') });
     const expected = { status: 401, idempotencyKey: KEY };
     expect(await errorOf(axios.post('/a', {}, config))).toMatchObject(expected);
     expect(arrived).toHaveLength(2);
   });
 
-  it('says so where there is no token for the next one', async () => {
+  it('has outcomeUnknown if there is no token for the next attempt', async () => {
     const waits: unknown[] = [];
     const cold = async (wait: unknown) => {
       if (waits.push(wait) > 1) throw new Error('no token');
@@ -465,7 +474,7 @@ describe('a POST with a key, of which an earlier attempt may have been carried o
     expect([waits.length, arrived.length]).toEqual([2, 1]);
   });
 
-  it('says so where a shutdown or a cancel token ends the wait for the next one', async () => {
+  it('has outcomeUnknown if a shutdown or a cancel token ends the pause before the next attempt', async () => {
     const waits = new EventEmitter();
     const budget = { take: () => (waits.emit('wait'), 5) } as unknown as RetryBudget;
     const listener: RequestListener = (_, response) =>
@@ -487,7 +496,7 @@ describe('a POST with a key, of which an earlier attempt may have been carried o
     expect(await Promise.all(errors)).toEqual([expected, reason, expected]);
   });
 
-  it('says so where one of them ends the turn before the next one, which begins beside another call', async () => {
+  it('has outcomeUnknown if one of them ends the turn of the event loop before the next attempt', async () => {
     const closed = { kind: 'reset', phase: 'sent', reusedSocket: true } as const;
     for (const how of ['cancel', 'close'] as const) {
       const source = globalAxios.CancelToken.source();
@@ -511,7 +520,7 @@ describe('a POST with a key, of which an earlier attempt may have been carried o
     }
   });
 
-  it('is carried out where a later attempt is', async () => {
+  it('succeeds if a later attempt succeeds', async () => {
     const { axios, arrived } = await keyed({ listener: failing(503) });
     expect((await axios.post<unknown>('/a', {}, config)).data).toEqual({ ok: true });
     expect(arrived.map(({ headers, body }) => [headers['x-key'], body])).toEqual([
@@ -521,9 +530,9 @@ describe('a POST with a key, of which an earlier attempt may have been carried o
   });
 });
 
-describe('a POST with a key', () => {
+describe('A POST with a key', () => {
   it.each([401, 403])(
-    'is replayed with other credentials after a page with %d; without a key it is not, as it may have been done',
+    'is replayed with other credentials after a page with %d; without a key it is not, because it may have been executed',
     async (status) => {
       const replayed = async (options: object) => {
         const { axios, arrived } = await keyed({
@@ -540,7 +549,7 @@ describe('a POST with a key', () => {
     },
   );
 
-  it('has all the time that is left for its last attempt; without a key, for its first', async () => {
+  it('has all the remaining time for its last attempt; a POST without a key has it for its first', async () => {
     const limits: unknown[] = [];
     const { axios } = await keyed({
       retries: 1,
@@ -552,7 +561,7 @@ describe('a POST with a key', () => {
     expect(limits).toEqual([500, undefined, undefined]);
   });
 
-  it('is a success without a body, and not sent again', async () => {
+  it('succeeds without a body, and is not sent again', async () => {
     const { axios, arrived } = await keyed({ listener: (_, response) => response.end() });
     expect((await axios.post<unknown>('/a', {}, config)).data).toBeUndefined();
     expect(arrived).toHaveLength(1);
@@ -578,8 +587,8 @@ async function held(parts: { identity?: object } = {}) {
   return { ...made, begun, paths, thisTurn, endAll: () => begun.forEach(({ end }) => end()) };
 }
 
-describe('A call beside others', () => {
-  it('begins its exchange with the next turn of the event loop, together with those of this one; alone, at once', async () => {
+describe('A call while others are in flight', () => {
+  it('is sent in the next turn of the event loop, together with the others of this turn; alone, it is sent at once', async () => {
     const { axios, paths, thisTurn, endAll } = await held();
     const calls = ['/a', '/b', '/c'].map((path) => axios.get(path));
     await thisTurn();
@@ -598,7 +607,7 @@ describe('A call beside others', () => {
   it.each([
     ['aborted by its caller', ({ abort }: Ending) => abort()],
     ['closed with the client', ({ close }: Ending) => close()],
-  ])('opens nothing where it is %s in that turn', async (_, end) => {
+  ])('opens no connection if it is %s in that turn', async (_, end) => {
     const { axios, paths, thisTurn, endAll, inFlight } = await held();
     const controller = new AbortController();
     const first = axios.get('/a').catch(() => undefined);
@@ -612,7 +621,7 @@ describe('A call beside others', () => {
     await first;
   });
 
-  it('opens nothing where its time is over after that turn', async () => {
+  it('opens no connection if its time is over after that turn', async () => {
     const { axios, paths, thisTurn, endAll } = await held();
     const first = axios.get('/a');
     const second = errorOf(axios.get('/b', { timeout: 1_000 }));
@@ -628,7 +637,7 @@ describe('A call beside others', () => {
     await first;
   });
 
-  it('has the async context of its caller, and the connections that are in use by then', async () => {
+  it('keeps the async context of its caller, and uses the certificate that is in use when it is sent', async () => {
     const before = new Agent();
     const identity = { reloadAfterRefusal: async () => false };
     const { axios, agent, begun, thisTurn, endAll } = await held({ identity });
@@ -646,7 +655,7 @@ describe('A call beside others', () => {
     await Promise.all(calls);
   });
 
-  it('is not held by fake timers', async () => {
+  it('is not held up by fake timers', async () => {
     const { axios, paths, thisTurn, endAll } = await held();
     jest.useFakeTimers();
     try {
