@@ -173,7 +173,7 @@ function withLateBody(begun: string): Answering {
 }
 
 describe.each(WAYS)('A connection over %s', (way) => {
-  it('is used again after an answer, at once, by a call that waited too', async () => {
+  it('is reused after a response, also at once by a request that waited in the queue', async () => {
     const { call, connections } = await setUp(way, (socket, own) => socket.write(own), { maxSockets: 1 });
     for (const path of ['/a', '/b']) expect(await call(path)).toBe(`GET ${path}`);
     expect(await Promise.all([call('/c'), call('/d')])).toEqual(['GET /c', 'GET /d']);
@@ -189,7 +189,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
       (socket, own) => socket.write(Buffer.concat([own, FOREIGN])),
     ],
     [
-      'HEAD, answered with a body behind it',
+      'a HEAD whose response has a body',
       'HEAD',
       (socket, own) => {
         socket.write(headOf(own));
@@ -197,7 +197,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
       },
     ],
     [
-      'an answer with which another one comes',
+      'a response that comes together with another one',
       'GET',
       (socket, own) => socket.write(Buffer.concat([own, FOREIGN])),
     ],
@@ -213,7 +213,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
   });
 
   it.each<[string, (socket: net.Socket, own: Buffer) => void]>([
-    ['with the answer', (socket, own) => socket.write(Buffer.concat([own, FOREIGN]))],
+    ['together with the response', (socket, own) => socket.write(Buffer.concat([own, FOREIGN]))],
     [
       'right behind it',
       (socket, own) => {
@@ -222,7 +222,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
         if (way !== 'a proxy') socket.write(FOREIGN);
       },
     ],
-  ])('is not used by a call that waits where another answer comes %s', async (_, both) => {
+  ])('is not reused by a waiting request if another response comes %s', async (_, both) => {
     const { call } = await setUp(
       way,
       (socket, own, request) => (request === 1 ? both(socket, own) : socket.write(own)),
@@ -231,7 +231,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(await Promise.all([call('/a'), call('/b')])).toEqual(['GET /a', 'GET /b']);
   });
 
-  it('breaks on its way to a call that waits, which takes another', async () => {
+  it('that breaks before a waiting request gets it is replaced by another one', async () => {
     const { agent, url, call, connections } = await setUp(way, (socket, own) => socket.write(own), {
       maxSockets: 1,
     });
@@ -244,7 +244,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(connections()).toBe(2);
   });
 
-  it('is closed where an answer comes while it is idle', async () => {
+  it('is closed if a response arrives while it is idle', async () => {
     const { agent, call, sockets, connections } = await setUp(way, (socket, own) => socket.write(own));
     expect(await call('/a')).toBe('GET /a');
     await until(() => idleOf(agent).length > 0);
@@ -254,7 +254,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(connections()).toBe(2);
   });
 
-  it('is not used again from the moment when the server ends it', async () => {
+  it('is not reused from the moment when the server closes it', async () => {
     const { agent, call, sockets, connections } = await setUp(way, (socket, own) => socket.write(own));
     await call('/a');
     await until(() => idleOf(agent).length > 0);
@@ -268,7 +268,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
   });
 
   it.each(['127.0.0.1', 'localhost'])(
-    'is not used for a POST that follows its end in the same turn, before the event loop has read it: %s',
+    'is not reused for a POST in the same turn as its FIN, which the event loop has not read yet: %s',
     async (host) => {
       const { agent, call, url, endAll, connections } = await setUp(way, (socket, own) => socket.write(own));
       url.hostname = host;
@@ -284,7 +284,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
     ['an older one is, which the server keeps for longer', 2, ['/b'], 2],
     ['a younger one is, which it keeps for longer; others connect', 1, ['/b', '/c'], 3],
   ])(
-    'is not used again after a sleep of the machine beyond its idle time; %s',
+    'is not reused after the machine slept beyond its idle timeout; %s',
     async (_, hinted, next, expected) => {
       const clock = new FakeClock();
       const held: (() => void)[] = [];
@@ -311,14 +311,14 @@ describe.each(WAYS)('A connection over %s', (way) => {
     },
   );
 
-  describe('that was idle for long', () => {
+  describe('that was idle for a long time', () => {
     const REPEATABLE = { mayRepeat: true };
 
     it.each([
       ['without a hint for 55 s', '', undefined, 55_000],
       ['with a hint of 20 s for 19 s', 'Keep-Alive: timeout=20\r\n', undefined, 19_000],
       ['for http.idleTimeout if that is longer', '', 90_000, 90_000],
-    ])('is used by a request that may be sent again, %s', async (_, hint, idleTimeoutMs, limitMs) => {
+    ])('is reused by a repeatable request, %s', async (_, hint, idleTimeoutMs, limitMs) => {
       const clock = new FakeClock();
       const { agent, call, connections } = await setUp(
         way,
@@ -337,7 +337,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
       }
     });
 
-    it('is not used by any request with http.idleTimeout: 0', async () => {
+    it('is not reused by any request with http.idleTimeout: 0', async () => {
       const { call, connections } = await setUp(way, (socket, own) => socket.write(own), {
         idleTimeoutMs: 0,
       });
@@ -345,7 +345,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
       expect(connections()).toBe(2);
     });
 
-    it('is not used by a change, which connects anew and closes the oldest; others stay for reads', async () => {
+    it('is not reused by a non-repeatable request, which opens a new one and closes the oldest; the others stay for reads', async () => {
       const clock = new FakeClock();
       const { agent, call, sockets, connections } = await setUp(way, (socket, own) => socket.write(own), {
         clock,
@@ -363,7 +363,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
       expect(connections()).toBe(8);
     });
 
-    it('has its own time to the first byte of an answer; one that is used again soon has not', async () => {
+    it('has a time limit for the first byte of the response, which one that was idle for a short time has not', async () => {
       const clock = new FakeClock();
       let isDead = false;
       const { agent, call } = await setUp(way, (socket, own) => void (isDead || socket.write(own)), {
@@ -385,7 +385,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
       }
     });
 
-    it('and is dead: the others of its origin are closed, and only http.idleTimeout counts for 5 minutes', async () => {
+    it('and is dead closes the others of its origin, and then only http.idleTimeout counts for 5 minutes', async () => {
       const clock = new FakeClock();
       let isDead = false;
       const { agent, call, sockets, connections } = await setUp(
@@ -420,7 +420,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
     });
   });
 
-  it('is not ended while it has a call, however long, and is after that', async () => {
+  it('is not closed during a request, however long that takes, but afterwards', async () => {
     const answering: Answering = (socket, own, request) => {
       if (request === 1) return void socket.write(own);
       const [[inUse]] = Object.values(used.agent.sockets) as [[net.Socket]];
@@ -440,7 +440,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
     ['304 None', 'content-length: 2', 2],
     ['304 None', 'transfer-encoding: chunked', 2],
     ['304 None', 'content-length: 0', 1],
-  ])('is used again after %s only where no body is announced (%s)', async (status, announced, expected) => {
+  ])('is reused after %s only if no body is announced (%s)', async (status, announced, expected) => {
     const none = `HTTP/1.1 ${status}\r\n${announced}\r\n\r\n`;
     const { call, connections } = await setUp(
       way,
@@ -453,12 +453,12 @@ describe.each(WAYS)('A connection over %s', (way) => {
   });
 
   it.each([
-    ['4 s where neither the option nor the server says anything', '', undefined, 4_000],
-    ['http.idleTimeout where the server says nothing', '', 7_000, 7_000],
-    ['as long as the server says, less a second', 'timeout=5', 30_000, 4_000],
-    ['so long also if that is longer than the option', 'max=100, timeout=20', 4_000, 19_000],
+    ['4 s if neither the option nor the server says anything', '', undefined, 4_000],
+    ['http.idleTimeout if the server says nothing', '', 7_000, 7_000],
+    ['the time that the server announces, minus a second', 'timeout=5', 30_000, 4_000],
+    ['the announced time also if that is longer than the option', 'max=100, timeout=20', 4_000, 19_000],
     ['60 s at most', 'timeout=300', 4_000, 60_000],
-  ])('is used for %s', async (_, hint, idleTimeoutMs, expectedMs) => {
+  ])('is reused for %s', async (_, hint, idleTimeoutMs, expectedMs) => {
     const clock = new FakeClock();
     const head = `HTTP/1.1 200 OK\r\n${hint && `Keep-Alive: ${hint}\r\n`}content-length: 0\r\n\r\n`;
     const used = await setUp(way, (socket) => socket.write(head), { clock, idleTimeoutMs });
@@ -475,10 +475,10 @@ describe.each(WAYS)('A connection over %s', (way) => {
   });
 
   it.each([
-    ['with http.idleTimeout: 0, by a call that waits neither', '', 0],
-    ['with http.idleTimeout: 0, whatever the server says', 'Keep-Alive: timeout=60\r\n', 0],
-    ['where its hint leaves nothing', 'Keep-Alive: timeout=1\r\n', 30_000],
-  ])('is never used again %s', async (_, hint, idleTimeoutMs) => {
+    ['with http.idleTimeout: 0, not even by a waiting request', '', 0],
+    ['with http.idleTimeout: 0, whatever the server announces', 'Keep-Alive: timeout=60\r\n', 0],
+    ['if the announced time leaves nothing', 'Keep-Alive: timeout=1\r\n', 30_000],
+  ])('is never reused %s', async (_, hint, idleTimeoutMs) => {
     const { agent, call, connections, sockets } = await setUp(
       way,
       (socket, own) => socket.write(withHeader(own, hint)),
@@ -493,7 +493,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
   });
 });
 
-it('A connection is not given to a request that waits if its end has arrived, but has not been read', async () => {
+it('A connection whose FIN has arrived but was not read yet is not given to a waiting request', async () => {
   const { url, connections, endAll } = await setUp('plain http', (socket, own) => socket.write(own));
   class Ending extends KeepAliveAgent {
     override emit(event: string, ...details: unknown[]): boolean {
@@ -511,7 +511,7 @@ it('A connection is not given to a request that waits if its end has arrived, bu
   expect(connections()).toBe(2);
 });
 
-it('A connection is not used again whose server spoke first', async () => {
+it('A connection on which the server has sent something first is not reused', async () => {
   const greeting = FOREIGN.toString();
   const { call, connections, sockets } = await setUp('TLSv1.3', (socket, own) => socket.write(own), {
     greeting,
@@ -523,7 +523,7 @@ it('A connection is not used again whose server spoke first', async () => {
   expect(connections()).toBe(2);
 });
 
-describe('A connection that is made ahead of its request', () => {
+describe('A preconnected socket', () => {
   const answering: Answering = (socket, own) => void socket.write(own);
   const ahead = async (clock = new FakeClock(), settings = {}) => {
     const made = await setUp('TLSv1.3', answering, { clock, ...settings });
@@ -532,7 +532,7 @@ describe('A connection that is made ahead of its request', () => {
     return { ...made, agent: identityAgent, connect, clock };
   };
 
-  it('is given to the next request as a new one, whether its handshake is over or not', async () => {
+  it('is given to the next request as a new connection, whether its handshake is over or not', async () => {
     for (const isOver of [true, false]) {
       const { agent, url, connect, connections } = await ahead();
       connect();
@@ -556,8 +556,8 @@ describe('A connection that is made ahead of its request', () => {
       async ({ agent }) => agent.switchContext(await contextOf(second)),
     ],
     ['when the agent closes', ({ agent }) => agent.close(0)],
-    ['when its host destroys the agent', ({ agent }) => agent.destroy()],
-    ['when the server says something', ({ sockets }) => sockets.forEach((socket) => socket.write(FOREIGN))],
+    ['when the host application destroys the agent', ({ agent }) => agent.destroy()],
+    ['when the server sends something', ({ sockets }) => sockets.forEach((socket) => socket.write(FOREIGN))],
   ])('is closed %s', async (_, end) => {
     const made = await ahead();
     made.connect();
@@ -567,7 +567,7 @@ describe('A connection that is made ahead of its request', () => {
     expect(made.clock.timers).toBe(0);
   });
 
-  it('that a server refuses after its handshake leaves no doubt about the request that took it', async () => {
+  it('that the server refuses after the handshake proves that its request was not executed', async () => {
     const live = await server();
     const used = await agent({}, await contextOf(undefined));
     const made = jest.spyOn(tls, 'connect');
@@ -586,7 +586,7 @@ describe('A connection that is made ahead of its request', () => {
     expect(live.subjects).toEqual([]);
   });
 
-  it('is not used if the server has closed it, and not made at all at the limit, with http.idleTimeout: 0 or after the end', async () => {
+  it('is not used if the server has closed it, and not made at maxSockets, with http.idleTimeout: 0 or after closing', async () => {
     const { agent, call, connect, connections, endAll } = await ahead();
     const made = jest.spyOn(tls, 'connect');
     connect();
@@ -609,22 +609,25 @@ describe('A connection that is made ahead of its request', () => {
   });
 });
 
-describe("A host's own call, then ours", () => {
+describe("The host application's own request, then ours", () => {
   it.each<[string, string, boolean]>([
     ['HEAD', 'HTTP/1.1 200 OK\r\n\r\n', true],
     ['DELETE', 'HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n', true],
     ['DELETE', 'HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n', false],
     ['GET', 'HTTP/1.1 304 None\r\ncontent-length: 3\r\n\r\n', true],
-  ])('after %s answered %j: no leftover is our answer; the host reads: %s', async (method, none, reads) => {
-    const { agent, url, call, connections } = await setUp('TLSv1.3', withLateBody(none));
-    const request = https.request(url, { agent, method });
-    if (reads) request.on('response', (response) => response.resume());
-    await once(request.end(), 'close');
-    expect(await call('/b', 'POST')).toBe('POST /b');
-    expect(connections()).toBe(2);
-  });
+  ])(
+    'never leaves a rest that becomes our response: %s with %j, read by the application: %s',
+    async (method, none, reads) => {
+      const { agent, url, call, connections } = await setUp('TLSv1.3', withLateBody(none));
+      const request = https.request(url, { agent, method });
+      if (reads) request.on('response', (response) => response.resume());
+      await once(request.end(), 'close');
+      expect(await call('/b', 'POST')).toBe('POST /b');
+      expect(connections()).toBe(2);
+    },
+  );
 
-  it('is read when its host reads it, also later', async () => {
+  it('can be read by the application later', async () => {
     const { agent, url } = await setUp('TLSv1.3', (socket, own) => socket.write(own));
     const [response] = (await once(https.get(new URL('/later', url), { agent }), 'response')) as [
       http.IncomingMessage,
@@ -633,7 +636,7 @@ describe("A host's own call, then ours", () => {
     expect(Buffer.concat((await response.toArray()) as Buffer[]).toString()).toBe('GET /later');
   });
 
-  it('a request to which nobody listens gives its connection back', async () => {
+  it('gives its connection back if nobody listens to its response', async () => {
     const { agent, url, call, connections } = await setUp('TLSv1.3', (socket, own) => socket.write(own));
     https.get(url, { agent });
     await until(() => idleOf(agent).length > 0);
@@ -641,7 +644,7 @@ describe("A host's own call, then ours", () => {
     expect(connections()).toBe(1);
   });
 
-  it('has its own time-out, also on a connection used again and equal to the idle time', async () => {
+  it('has its own time-out, even on a reused connection and if it equals the idle timeout', async () => {
     let isAnswering = true;
     const live = await server({ onRequest: (_, response) => void (isAnswering && response.end('{}')) });
     const used = await agent({ idleTimeoutMs: 50 });
@@ -653,18 +656,21 @@ describe("A host's own call, then ours", () => {
   });
 });
 
-describe('The agent of an identity', () => {
-  it.each(['TLSv1.2', 'TLSv1.3'] as const)('resumes its session after idle closing, %s', async (version) => {
-    const live = await server({ minVersion: version, maxVersion: version, keepAliveTimeout: 0 });
-    const used = await agent({ idleTimeoutMs: 30, longIdleTimeoutMs: 30 });
-    await call(live.url, used);
-    await until(() => live.sockets.size === 0);
-    expect((await call(live.url, used)).reused).toBe(false);
-    expect([live.handshakes, live.resumed]).toEqual([2, 1]);
-    expect(live.subjects).toEqual(['first', 'first']);
-  });
+describe('IdentityAgent', () => {
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'resumes the TLS session after an idle connection was closed, %s',
+    async (version) => {
+      const live = await server({ minVersion: version, maxVersion: version, keepAliveTimeout: 0 });
+      const used = await agent({ idleTimeoutMs: 30, longIdleTimeoutMs: 30 });
+      await call(live.url, used);
+      await until(() => live.sockets.size === 0);
+      expect((await call(live.url, used)).reused).toBe(false);
+      expect([live.handshakes, live.resumed]).toEqual([2, 1]);
+      expect(live.subjects).toEqual(['first', 'first']);
+    },
+  );
 
-  it('keeps to maxSockets', async () => {
+  it('opens at most maxSockets connections', async () => {
     let most = 0;
     const live = await server({
       onRequest: (_, response) => {
@@ -677,7 +683,7 @@ describe('The agent of an identity', () => {
     expect([most, live.handshakes, live.subjects.length]).toEqual([3, 3, 60]);
   });
 
-  it('opens no connection for calls that nobody waits for any more', async () => {
+  it('opens no connection for requests that were aborted while they waited', async () => {
     let arrived = 0;
     const live = await server({ onRequest: () => void (arrived += 1) });
     const used = await agent({ maxSockets: 3 });
@@ -704,7 +710,7 @@ describe('The agent of an identity', () => {
     expect(outcomes).toEqual(['ECONNRESET', ...Array<string>(6).fill('dead')]);
   });
 
-  it('shows the connections of the identity in use, as any agent does', async () => {
+  it('shows the connections of the identity in use in its properties, as any agent does', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent({ maxSockets: 1 });
     const calls = [call(live.url, used), call(live.url, used)];
@@ -721,7 +727,7 @@ describe('The agent of an identity', () => {
     expect(live.handshakes).toBe(1);
   });
 
-  it('names a pool by where it goes, and joins no PEM', async () => {
+  it('names a pool by its destination, without PEMs', async () => {
     const used = await agent();
     const pems = { ca: authority.chain, cert: first.certificate, key: first.key };
     expect(used.getName({ host: 'api', port: 443, ...pems })).toBe('api:443:::');
@@ -729,7 +735,7 @@ describe('The agent of an identity', () => {
     expect(used.getName({ host: 'api', port: 443, ...from })).toBe('api:443:127.0.0.2:4:a');
   });
 
-  it("hands on a request's options of its connection, and nothing of TLS but the server's name", async () => {
+  it('passes on the connection options of a request, and of the TLS options only servername', async () => {
     const used = await agent();
     const connect = jest.spyOn(tls, 'connect').mockReturnValue(new net.Socket() as tls.TLSSocket);
     const allowed = {
@@ -755,7 +761,7 @@ describe('The agent of an identity', () => {
   });
 });
 
-describe('The server is always verified', () => {
+describe('Verification of the server', () => {
   type Options = https.RequestOptions & Record<string, unknown>;
 
   it.each<[string, Options]>([
@@ -764,23 +770,26 @@ describe('The server is always verified', () => {
     ['checkServerIdentity', { checkServerIdentity: () => undefined, rejectUnauthorized: false }],
     ['a context of its own', { secureContext: tls.createSecureContext(), rejectUnauthorized: false }],
     ['pskCallback', { pskCallback: () => null, rejectUnauthorized: false }],
-  ])("not switched off by a request's %s: foreign authority, wrong name of a host", async (_, options) => {
-    const authorityOfOthers = await createAuthority('Foreign');
-    const foreign = await server({ demandCertificate: false }, authorityOfOthers);
-    const live = await server();
-    const used = await agent();
-    const trusting = { ...options, ca: authorityOfOthers.chain };
-    await expect(call(foreign.url, used, trusting)).rejects.toMatchObject({
-      code: expect.stringMatching(/^(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_)/),
-    });
-    const elsewhere = { ...options, servername: 'elsewhere.example' };
-    await expect(call(live.url, used, elsewhere)).rejects.toMatchObject({
-      code: 'ERR_TLS_CERT_ALTNAME_INVALID',
-    });
-    expect([foreign.subjects, live.subjects]).toEqual([[], []]);
-  });
+  ])(
+    'is not switched off by the request option %s: a foreign authority and a wrong host name are refused',
+    async (_, options) => {
+      const authorityOfOthers = await createAuthority('Foreign');
+      const foreign = await server({ demandCertificate: false }, authorityOfOthers);
+      const live = await server();
+      const used = await agent();
+      const trusting = { ...options, ca: authorityOfOthers.chain };
+      await expect(call(foreign.url, used, trusting)).rejects.toMatchObject({
+        code: expect.stringMatching(/^(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_)/),
+      });
+      const elsewhere = { ...options, servername: 'elsewhere.example' };
+      await expect(call(live.url, used, elsewhere)).rejects.toMatchObject({
+        code: 'ERR_TLS_CERT_ALTNAME_INVALID',
+      });
+      expect([foreign.subjects, live.subjects]).toEqual([[], []]);
+    },
+  );
 
-  it('nor by NODE_TLS_REJECT_UNAUTHORIZED, nor by changing the options of the agent', async () => {
+  it('is not switched off by NODE_TLS_REJECT_UNAUTHORIZED, or by changed options of the agent', async () => {
     const foreign = await server({ demandCertificate: false }, await createAuthority('Foreign'));
     const used = await agent();
     Object.assign(used.options, { rejectUnauthorized: false, ca: [] });
@@ -792,7 +801,7 @@ describe('The server is always verified', () => {
     expect((await call(foreign.url, new https.Agent())).status).toBe(200);
   });
 
-  it('nor by a session the request brings along', async () => {
+  it('is not switched off by a TLS session in the request', async () => {
     const live = await server();
     const { certificate: cert, key } = first;
     const socket = tls.connect({ port: live.port, host: '127.0.0.1', ca: authority.chain, cert, key });
@@ -803,19 +812,19 @@ describe('The server is always verified', () => {
     await expect(refused).rejects.toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
   });
 
-  it('against an intermediate too, as the only anchor', async () => {
+  it('accepts an intermediate certificate as the only trust anchor', async () => {
     const live = await server();
     const used = await agent({}, await contextOf(first, authority.intermediate.certificate));
     expect((await call(live.url, used)).status).toBe(200);
   });
 
-  it('by TLS 1.2 at least, whatever a request asks for', async () => {
+  it('needs at least TLS 1.2, whatever the request asks for', async () => {
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const;
     const live = await server(old);
     await expect(call(live.url, await agent(), old)).rejects.toThrow(/alert protocol version/);
   });
 
-  it('by what the process says at least, also where that is TLS 1.3', async () => {
+  it('needs at least the TLS version of the process, even TLS 1.3', async () => {
     const { DEFAULT_MIN_VERSION } = tls;
     open.push(() => (tls.DEFAULT_MIN_VERSION = DEFAULT_MIN_VERSION));
     const live = await server({ maxVersion: 'TLSv1.2' });
@@ -827,7 +836,7 @@ describe('The server is always verified', () => {
 
 describe('A new identity', () => {
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    'serves new calls at once while those in flight finish on the old; then the old connections close, %s',
+    'is used by new requests at once; requests in flight finish over old connections, which then close, %s',
     async (version) => {
       const versions = { minVersion: version, maxVersion: version, keepAliveTimeout: 60_000 };
       const { live, waiting } = await holdingServer(versions);
@@ -857,7 +866,7 @@ describe('A new identity', () => {
     },
   );
 
-  it('is not used by calls that already waited for a connection: they take those of the old one, and end them', async () => {
+  it('is not used by requests that already waited for a connection: they use the old connections and close them', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent({ maxSockets: 1 });
     const calls = [call(live.url, used), call(live.url, used)];
@@ -873,7 +882,7 @@ describe('A new identity', () => {
     await until(() => live.sockets.size === 1);
   });
 
-  it('has maxSockets of its own: calls in flight on the old one take no place, and free none', async () => {
+  it('has its own maxSockets: requests over old connections do not count', async () => {
     const waiting = new Map<string, http.ServerResponse>();
     const live = await server({ onRequest: ({ url }, response) => void waiting.set(String(url), response) });
     const used = await agent({ maxSockets: 1 });
@@ -894,7 +903,7 @@ describe('A new identity', () => {
     expect(live.handshakes).toBe(2);
   });
 
-  it('is not used by a call that came before it, whose token may be bound to the old certificate', async () => {
+  it('is not used by a request that came before it, because its token may be bound to the old certificate', async () => {
     const live = await server();
     const used = await agent();
     const next = await contextOf(second);
@@ -908,7 +917,7 @@ describe('A new identity', () => {
     await until(() => live.sockets.size === 1);
   });
 
-  it('is let go once its last call has ended and another one is in use', async () => {
+  it('is released when its last request has ended and another identity is in use', async () => {
     const used = await agent();
     const rotate = async (): Promise<WeakRef<tls.SecureContext>> => {
       const context = await contextOf(second);
@@ -925,7 +934,7 @@ describe('A new identity', () => {
     });
   });
 
-  it('loses no call under load, four times over', async () => {
+  it('loses no request under load during four rotations', async () => {
     const live = await server();
     const used = await agent();
     const contexts = [await contextOf(second), await contextOf(first)];
@@ -948,8 +957,8 @@ describe('A new identity', () => {
   });
 });
 
-describe('Closing', () => {
-  it('closes idle connections at once, waits for calls in flight, takes no more', async () => {
+describe('Closing an agent', () => {
+  it('closes idle connections at once, waits for requests in flight, and accepts no new ones', async () => {
     const { live, waiting } = await holdingServer();
     const clock = new FakeClock();
     const used = await agent({ clock });
@@ -968,7 +977,7 @@ describe('Closing', () => {
     await until(() => live.sockets.size === 0);
   });
 
-  it('a second close without a grace ends the first', async () => {
+  it('ends at once if it is closed again without a grace period', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent();
     const outcome = call(live.url, used).catch((error: NodeJS.ErrnoException) => error.code);
@@ -980,7 +989,7 @@ describe('Closing', () => {
     expect(await outcome).toBe('ECONNRESET');
   });
 
-  it('a call that waits gets its connection within the grace', async () => {
+  it('lets a waiting request get its connection within the grace period', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent({ maxSockets: 1 });
     const calls = Promise.all([call(live.url, used), call(live.url, used)]);
@@ -994,7 +1003,7 @@ describe('Closing', () => {
     await until(() => live.sockets.size === 0);
   });
 
-  it('cuts what is not done after the grace, waiting calls included', async () => {
+  it('ends all requests after the grace period, waiting ones included', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent({ maxSockets: 1 });
     const outcomes = Promise.allSettled([call(live.url, used), call(live.url, used)]);
@@ -1005,7 +1014,7 @@ describe('Closing', () => {
     expect(live.subjects).toHaveLength(1);
   });
 
-  it('closed, it takes no new identity and makes no connection', async () => {
+  it('accepts no new identity afterwards, and opens no connection', async () => {
     const live = await server();
     const used = await agent();
     await used.close(0);
@@ -1016,7 +1025,7 @@ describe('Closing', () => {
     expect(live.sockets.size).toBe(0);
   });
 
-  it('destroy() closes all connections, those of an old identity too; calls go on over new ones', async () => {
+  it('destroy() closes all connections, those of an old identity too, and later requests open new ones', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent();
     const calls = [call(live.url, used)];
@@ -1037,7 +1046,7 @@ describe('Closing', () => {
   });
 });
 
-describe('A name with several addresses', () => {
+describe('A host name with several addresses', () => {
   /** What dns.lookup finds for every name from now on. */
   function resolveTo(...addresses: string[]): jest.SpiedFunction<typeof dns.lookup> {
     const found = addresses.map((address): LookupAddress => ({ address, family: net.isIP(address) }));
@@ -1062,7 +1071,7 @@ describe('A name with several addresses', () => {
       maxResponseBytes: 1_000,
     });
 
-  it('is connected with where a handshake with the first takes a second, and the next one is dead', async () => {
+  it('is connected to although the first address takes a second and the next one is dead', async () => {
     const live = await server({ demandCertificate: false });
     const slow = await silentAddress('127.0.0.2', undefined, live.port);
     const dead = await silentAddress('127.0.0.3', slow.port);
@@ -1075,7 +1084,7 @@ describe('A name with several addresses', () => {
     expect((await answered).status).toBe(200);
   });
 
-  it('that are all silent: the fault has those that were tried', async () => {
+  it('gives a fault with the addresses that were tried if all are silent', async () => {
     const silent = await silentAddress('127.0.0.2');
     const other = await silentAddress('127.0.0.3', silent.port);
     open.push(silent.stop, other.stop);
@@ -1107,7 +1116,7 @@ describe('A name with several addresses', () => {
       (port) => once(new ProxyTunnel(new Secret(`https://localhost:${port}`), 'a:443', 5_000), 'error'),
     ],
     ['the doctor', (port) => shakeHands({ host: 'localhost', port }, tls.createSecureContext(), 5_000)],
-  ])('gives each of them a quarter of the time to connect: %s', async (_, connect) => {
+  ])('gives each address a quarter of the time to connect: %s', async (_, connect) => {
     const listening = http.createServer((_, response) => response.end('{}'));
     const port = await listen(listening, '127.0.0.3', await freePort());
     resolveTo('127.0.0.2', '127.0.0.3');
@@ -1125,10 +1134,10 @@ describe('A name with several addresses', () => {
 });
 
 /** CONTRIBUTING.md lists them: what each is for, and what breaks without it. */
-describe("Unpublished parts of Node's that the agents use", () => {
+describe('Unpublished parts of Node that the agents use', () => {
   const answering = () => listen(http.createServer((_, response) => response.end('{}')));
 
-  it("agent.addRequest(request, options): node:http hands an agent its requests, and Node's own takes them", async () => {
+  it("agent.addRequest(request, options) is called by node:http, and exists in Node's own agent", async () => {
     const port = await answering();
     const taken: unknown[] = [];
     class Handle extends http.Agent {
@@ -1149,7 +1158,7 @@ describe("Unpublished parts of Node's that the agents use", () => {
     expect(taken).toEqual([['127.0.0.1', port, 5_000]]);
   });
 
-  it.each(['plain', 'TLS'])("a connection's _handle.fd, from which a byte is read: %s", async (kind) => {
+  it.each(['plain', 'TLS'])('_handle.fd of a socket can be read from: %s', async (kind) => {
     const { serverChain: cert, server: pair } = authority;
     const peer = kind === 'TLS' ? tls.createServer({ cert, key: pair.key }) : net.createServer();
     const port = await listen(peer);
@@ -1166,7 +1175,7 @@ describe("Unpublished parts of Node's that the agents use", () => {
     expect(detectUnreadInput(socket)).toBe(false);
   });
 
-  it("the event 'free' of an agent, with the connection: what hears it gives the connection to the next that waits", async () => {
+  it("the event 'free' of an agent, with the socket, gives the socket to the next waiting request", async () => {
     const port = await answering();
     let free: (() => void) | undefined;
     class Holding extends http.Agent {

@@ -77,12 +77,12 @@ const put = ({ certificate, key }: Issued, replace: Replacement = inPlace) =>
   replace(folder, { certificate, privateKey: key });
 const errors = () => lines.filter((line) => line.startsWith('error'));
 
-describe('Files that are replaced', () => {
+describe('Certificate files that are replaced', () => {
   it.each([
     ['written in place', inPlace],
     ['renamed over', byRename],
     ['swapped by a symlink', bySymlinkSwap],
-  ])('%s: the server sees each new certificate, and whoever asked hears of it', async (_, replace) => {
+  ])('if %s, show each new certificate to the server, and notify the listeners', async (_, replace) => {
     const live = await server();
     await put(clients[0], replace);
     const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
@@ -101,7 +101,7 @@ describe('Files that are replaced', () => {
     expect(errors()).toEqual([]);
   });
 
-  it('half-written and mismatched for a while: the last good one stays; taken when it fits; no noise', async () => {
+  it('keep the last good certificate while they are half written or do not match, without a log line', async () => {
     const live = await server();
     await put(clients[0]);
     const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
@@ -132,7 +132,7 @@ describe('Files that are replaced', () => {
     expect(live.subjects).toEqual(['app-1', 'app-2']);
   });
 
-  it('all that is wrong with a new identity is logged, each on a line of its own; taken back, it is no fault', async () => {
+  it('log every fault of a new identity on a line of its own, and no fault after the change was undone', async () => {
     await put(clients[0]);
     const identity = await start(tlsSettings(paths()));
     for (const { file } of Object.values(paths())) await writeFile(file, 'nonsense');
@@ -148,7 +148,7 @@ describe('Files that are replaced', () => {
     expect(identity.status.lastReloadFault).toBeUndefined();
   });
 
-  it('a certificate not valid yet is taken when its time comes', async () => {
+  it('use a certificate that is not valid yet as soon as it is valid', async () => {
     const early = await authority.client('early', { notBefore: new Date(clock.now() + 120_000) });
     await put(clients[0]);
     const identity = await start(tlsSettings(paths()));
@@ -162,7 +162,7 @@ describe('Files that are replaced', () => {
     expect(identity.status.lastReloadFault).toBeUndefined();
   });
 
-  it('reload: false follows nothing, but reload() still reads', async () => {
+  it('are not watched with reload: false, but reload() still reads them', async () => {
     await put(clients[0]);
     const identity = await start(tlsSettings(paths(), false));
     const before = identity.certificate;
@@ -179,8 +179,8 @@ describe('Files that are replaced', () => {
   });
 });
 
-describe('A function as the source', () => {
-  it('is asked each minute, and when told to; its failure keeps the last good one, and shows no token of a vault', async () => {
+describe('A tls function', () => {
+  it('is called each minute and by reload(); if it fails, the last good identity stays, and no token of a vault is shown', async () => {
     let answer: () => TlsIdentityPems = () => pemsOf(clients[0]);
     let asked = 0;
     const identity = await start(
@@ -206,7 +206,7 @@ describe('A function as the source', () => {
     expect(identity.certificate?.subject).toBe('CN=app-2');
   });
 
-  it('that leaves out certificate or chain, or returns nothing, changes neither whom we trust nor who we are', async () => {
+  it('that returns nothing, or leaves out certificate or chain, does not change the identity in use', async () => {
     const live = await server();
     let answer: TlsIdentityPems = pemsOf(clients[0]);
     const identity = await start(from(() => answer));
@@ -231,7 +231,7 @@ describe('A function as the source', () => {
     expect(identity.status.lastReloadFault).toBeUndefined();
   });
 
-  it('may return a new chain alone: it is used, and is no change of the certificate', async () => {
+  it('may return a new chain only, which is used without counting as a new certificate', async () => {
     const current = { ...pemsOf(clients[0]) };
     const identity = await start(from(() => ({ ...current })));
     let changes = 0;
@@ -244,14 +244,14 @@ describe('A function as the source', () => {
     expect(changes).toBe(0);
   });
 
-  it('that issues a certificate at each call never returns the same: each is used at once', async () => {
+  it('that issues a new certificate at each call has each one used at once', async () => {
     const certificates = clients.values();
     const identity = await start(from(() => pemsOf(certificates.next().value ?? clients[0])));
     await clock.advance(60_000);
     expect(identity.certificate?.subject).toBe('CN=app-1');
   });
 
-  it('that does not answer fails after 30 s, and keeps the last good identity', async () => {
+  it('that does not return fails after 30 s, and the last good identity stays', async () => {
     clock = new FakeClock({ start: Date.now() });
     let isHeld = false;
     const source = () => (isHeld ? new Promise<never>(() => undefined) : pemsOf(clients[0]));
@@ -268,7 +268,7 @@ describe('A function as the source', () => {
   });
 });
 
-describe('The watch', () => {
+describe('IdentityWatch', () => {
   /** What the next reading finds. */
   let now: string;
   let applied: string[];
@@ -302,7 +302,7 @@ describe('The watch', () => {
     return { answers, read };
   }
 
-  it('applies a change once it was read twice', async () => {
+  it('applies a change after it was read twice', async () => {
     watch().start();
     await clock.advance(3_000);
     now = 'b';
@@ -314,7 +314,7 @@ describe('The watch', () => {
     expect([readings, applied]).toEqual([3, ['a', 'b']]);
   });
 
-  it('waits as long as the content goes on changing, and a change that is taken back is none', async () => {
+  it('waits while the content goes on changing, and ignores a change that is undone', async () => {
     watch().start();
     for (const version of ['b', 'c', 'd', 'a', 'e']) {
       now = version;
@@ -325,7 +325,7 @@ describe('The watch', () => {
     expect(applied).toEqual(['e']);
   });
 
-  it('begins no reading before the last one has ended', async () => {
+  it('starts no reading before the last one has ended', async () => {
     const { answers, read } = heldReadings();
     watch({ read }).start();
     await clock.advance(20_000);
@@ -335,7 +335,7 @@ describe('The watch', () => {
     expect(answers).toHaveLength(2);
   });
 
-  it('runs in the async context of the start, whoever asks in between', async () => {
+  it('runs in the async context of its start, even after others have asked for a reading', async () => {
     const context = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
     // Timers call back in the context that set them.
@@ -356,7 +356,7 @@ describe('The watch', () => {
     expect(seen).toEqual(['call', 'start', 'call', 'start', 'start']);
   });
 
-  it('goes on after a reading or an application that fails', async () => {
+  it('goes on after reading or applying has failed', async () => {
     const fail = (): never => {
       throw new Error('nobody foresaw it');
     };
@@ -378,7 +378,7 @@ describe('The watch', () => {
     expect(applied).toEqual(['d']);
   });
 
-  it('on request applies at once what has just changed; it reads at intervals only once started', async () => {
+  it('applies a change at once on request, and reads at intervals only after it was started', async () => {
     const each = watch();
     now = 'b';
     await each.readNow();
@@ -388,7 +388,7 @@ describe('The watch', () => {
     expect([applied, clock.timers]).toEqual([['b'], 1]);
   });
 
-  it('requests during a reading, asked for or not, share one more, which begins after it', async () => {
+  it('shares one more reading between all requests that come during a reading', async () => {
     const { answers, read } = heldReadings();
     const each = watch({ read });
     each.start();
@@ -408,7 +408,7 @@ describe('The watch', () => {
     expect([answers.length, applied]).toEqual([3, ['b', 'c']]);
   });
 
-  it('stopped, it sets no timer, and a reading that is under way is not applied', async () => {
+  it('sets no timer after it was stopped, and does not apply a reading in progress', async () => {
     const { answers, read } = heldReadings();
     const each = watch({ read, needsTwoReads: false });
     each.start();
@@ -424,8 +424,8 @@ describe('The watch', () => {
   });
 });
 
-describe('When the server refuses the certificate', () => {
-  it('it is read once for all calls, and they learn whether another try makes sense', async () => {
+describe('After the server refused the certificate', () => {
+  it('the certificate is read once for all calls, which learn whether another one is in use', async () => {
     let asked = 0;
     let current = clients[0];
     const identity = await start(
@@ -450,7 +450,7 @@ describe('When the server refuses the certificate', () => {
     expect(asked).toBe(2);
   });
 
-  it('a function is not called for what is only a guess, files are read', async () => {
+  it('files are read, but a function is not called, if the refusal is only a guess', async () => {
     let asked = 0;
     const ofFunction = await start(from(() => ((asked += 1), pemsOf(clients[0]))));
     asked = 0;
@@ -463,7 +463,7 @@ describe('When the server refuses the certificate', () => {
     expect(await ofFiles.reloadAfterRefusal(refused, false, true)).toBe(true);
   });
 
-  describe('after it has worked, files are read for 2 s from the first refusal, once a second', () => {
+  describe('and if it has worked before', () => {
     /** The call's result, and when it came. */
     const outcomeOf = (identity: ClientIdentity, refused?: CertificateSummary) => {
       const outcome: { hasOther?: boolean; atMs?: number } = {};
@@ -474,7 +474,7 @@ describe('When the server refuses the certificate', () => {
       return outcome;
     };
 
-    it('all calls go on as soon as a reading finds the new certificate', async () => {
+    it('all calls go on as soon as the new certificate is found', async () => {
       await put(clients[0], bySymlinkSwap);
       const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
       const refused = identity.certificate;
@@ -492,7 +492,7 @@ describe('When the server refuses the certificate', () => {
       ]);
     });
 
-    it('the last reading is at the end of the 2 s, though the one before was less than a second ago', async () => {
+    it('the last reading is at the end of the 2 s, even less than a second after the previous one', async () => {
       await put(clients[0], bySymlinkSwap);
       const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
       const refused = identity.certificate;
@@ -506,7 +506,7 @@ describe('When the server refuses the certificate', () => {
       expect(call).toEqual({ hasOther: true, atMs: 2_000 });
     });
 
-    it('then calls fail at once, and wait again after a minute', async () => {
+    it('calls fail at once after the 2 s, and wait again after a minute', async () => {
       await put(clients[0], bySymlinkSwap);
       const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
       const refused = identity.certificate;
@@ -527,7 +527,7 @@ describe('When the server refuses the certificate', () => {
       expect(clock.timers).toBe(0);
     });
 
-    it('a function is called at most once in 10 s, and nobody waits for the next time', async () => {
+    it('a function is called at most once in 10 s, and calls do not wait for the next time', async () => {
       let asked = 0;
       const identity = await start(
         from(() => {
@@ -545,7 +545,7 @@ describe('When the server refuses the certificate', () => {
     });
   });
 
-  it('the error names subject, fingerprint and dates', async () => {
+  it('the error names the subject, fingerprint and dates of the certificate', async () => {
     const { certificate } = await start(tlsSettings(pemsOf(clients[0])));
     const error = certificateRefusedError(certificate, 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', String);
     expect(error).toMatchObject({ code: 'certificate_refused', certificate: { subject: 'CN=app-0' } });
@@ -564,7 +564,7 @@ describe('When the server refuses the certificate', () => {
   });
 
   it.each(['Ed25519', 'secp256k1'])(
-    'alert 116 says that it was not sent, with its key: %s',
+    'the error for alert 116 says that the certificate was not sent, and names the type of its key: %s',
     async (keyType) => {
       const { certificate } = await start(tlsSettings(pemsOf(clients[0])));
       const reason = 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED';
@@ -577,7 +577,7 @@ describe('When the server refuses the certificate', () => {
     },
   );
 
-  it('it names the issuer of the last certificate that is sent, unless that one signed itself', async () => {
+  it('the error names the issuer of the last certificate that is sent, unless that one is self-signed', async () => {
     const [nameless, alone] = await Promise.all([issue('C=SA, O=Bank', { ca: true }), issue('alone')]);
     const named = await issue('app', { issuer: nameless });
     const { intermediate, root } = authority;
@@ -596,7 +596,7 @@ describe('When the server refuses the certificate', () => {
   });
 });
 
-describe('Expiry', () => {
+describe('Expiry warnings', () => {
   const inDays = (days: number) => new Date(Math.floor(clock.now() / 1000) * 1000 + days * DAY_MS);
   const ends = () =>
     lines.map((line) =>
@@ -608,7 +608,7 @@ describe('Expiry', () => {
   /** Their life is long, so that the last 30 days are what counts. */
   const notBefore = new Date(0);
 
-  it('of ours is warned of each day in the last 30, and it is not healthy afterwards', async () => {
+  it('come each day in the last 30 days of our certificate, which is not healthy afterwards', async () => {
     const ending = await authority.client('ending', { notBefore, notAfter: inDays(32.5) });
     const identity = await start(tlsSettings(pemsOf(ending)));
     expect(lines).toEqual([]);
@@ -629,7 +629,7 @@ describe('Expiry', () => {
     expect(identity.status).toMatchObject({ healthy: false, daysLeft: -1 });
   });
 
-  it('of what is sent after ours, and of the chain: each is named, the first that we send is the status', async () => {
+  it('name each certificate of the chain too, and identityStatus shows the first one to expire of those that we send', async () => {
     const old = { notBefore, notAfter: new Date(DAY_MS) };
     const [ca, other, root] = await Promise.all([
       issue('Issuing', { ca: true, notBefore, notAfter: inDays(9.5) }),
@@ -651,7 +651,7 @@ describe('Expiry', () => {
     expect(identity.status).toMatchObject({ healthy: false, certificate, daysLeft: -1 });
   });
 
-  it('of a certificate that lives for a day is warned of in its last 8 hours, once', async () => {
+  it('come once in the last 8 hours of a certificate that lives for a day', async () => {
     const ofADay = { notBefore: inDays(0), notAfter: inDays(1) };
     const identity = await start(tlsSettings(pemsOf(await authority.client('short', ofADay))));
     await clock.advance((15.9 / 24) * DAY_MS);
@@ -665,7 +665,7 @@ describe('Expiry', () => {
     expect(identity.status.healthy).toBe(false);
   });
 
-  it('of many roots in the chain is one line a day, and a certificate without a subject has another name', async () => {
+  it('are one line a day for many roots in the chain, and name a certificate without a subject otherwise', async () => {
     const spiffe = await issue('', { ca: true, notBefore, notAfter: new Date(DAY_MS), names: ['a.example'] });
     const nameless = await issue('', { ca: true, notBefore, notAfter: new Date(DAY_MS) });
     const more = await Promise.all(
@@ -683,7 +683,7 @@ describe('Expiry', () => {
     expect(ends()).toEqual([line, line, line]);
   });
 
-  it('is looked for in the identity that is in use', async () => {
+  it('are about the identity in use', async () => {
     let current = await authority.client('first', { notBefore, notAfter: inDays(5.5) });
     const identity = await start(from(() => pemsOf(current)));
     current = clients[1];
@@ -694,7 +694,7 @@ describe('Expiry', () => {
   });
 });
 
-describe('Without a chain, a client certificate', () => {
+describe('tls.chain', () => {
   const withoutChain = () => ({ ...pemsOf(clients[0]), chain: undefined });
 
   it.each([
@@ -718,16 +718,16 @@ describe('Without a chain, a client certificate', () => {
       expect(message).toMatch(/set tls\.publicRoots to true instead/);
   });
 
-  it('is needed in no mode where there is no certificate', async () => {
+  it('is not needed without a client certificate, in any mode', async () => {
     expect((await opening({ ...tlsSettings({}), needsChain: 'required' })).faults).toEqual([]);
   });
 
-  it('has one anchor: the chain, whatever publicRoots says', async () => {
+  it('is the only trust anchor if it is set, whatever publicRoots says', async () => {
     const { chain } = authority;
     expect((await start({ ...tlsSettings({ chain }), publicRoots: true })).hasChain).toBe(true);
   });
 
-  it('keeps the last good identity where the newest answer has neither; takes one with public roots', async () => {
+  it('if missing, keeps the last good identity, unless public roots are allowed', async () => {
     let answer: TlsIdentityPems = { ...withoutChain(), publicRoots: true };
     const identity = await start({ ...from(() => answer), needsChain: 'required' });
     answer = withoutChain();
@@ -743,7 +743,7 @@ describe('Without a chain, a client certificate', () => {
     expect(identity.hasChain).toBe(false);
   });
 
-  it('is verified against the public roots', async () => {
+  it('if not set, lets the server be verified against the public roots', async () => {
     const live = await server({ demandCertificate: false });
     const { httpsAgent, hasChain } = await start(tlsSettings({}));
     expect(hasChain).toBe(false);
@@ -753,8 +753,8 @@ describe('Without a chain, a client certificate', () => {
   });
 });
 
-describe('The agents', () => {
-  it('the token endpoint sees the client certificate only where it is offered, and each new one', async () => {
+describe('The agents of an identity', () => {
+  it('offer the client certificate to the token endpoint only if that is configured, and each new one', async () => {
     const live = await server({ demandCertificate: false, requestCert: true, rejectUnauthorized: false });
     for (const offerToTokenEndpoint of [false, true]) {
       let current = clients[0];
@@ -771,7 +771,7 @@ describe('The agents', () => {
     expect(live.subjects).toEqual(['', 'app-0', '', 'app-1', 'app-0', 'app-0', 'app-1', 'app-1']);
   });
 
-  it('the context of the token endpoint is made when it is first needed, also after a rotation', async () => {
+  it('make the secure context of the token endpoint when it is first needed, also after a rotation', async () => {
     // Only contexts with the public roots call it, and they are what costs.
     const roots = jest.spyOn(
       Object.getPrototypeOf(createSecureContext().context) as { addRootCerts(): void },
@@ -803,7 +803,7 @@ describe('The agents', () => {
     expect(identity.status).toEqual({ healthy: true });
   });
 
-  it('send the chain that stands after the certificate', async () => {
+  it('send the chain that follows the certificate', async () => {
     // The server knows the root alone: it needs the intermediate from the client.
     const live = await server({ ca: authority.root.certificate });
     const pems = pemsOf(clients[0]);
@@ -813,19 +813,24 @@ describe('The agents', () => {
     expect((await call(live.url, identity.httpsAgent)).status).toBe(200);
   });
 
-  it.each(['https', 'http'])('%s: one connection more for tokens than for calls', async (protocol) => {
-    const url = new URL(`${protocol}://localhost`);
-    const identity = await start(tlsSettings({}), { maxSockets: 7 });
-    expect([identity.agentFor(url), identity.tokenAgentFor(url)]).toMatchObject([
-      { maxSockets: 7 },
-      { maxSockets: 8 },
-    ]);
-    const isTls = protocol === 'https';
-    expect([identity.httpsAgent, identity.tokenAgent].includes(identity.agentFor(url) as never)).toBe(isTls);
-    expect(identity.agentFor(url)).not.toBe(identity.tokenAgentFor(url));
-  });
+  it.each(['https', 'http'])(
+    'over %s have one connection more for tokens than for calls',
+    async (protocol) => {
+      const url = new URL(`${protocol}://localhost`);
+      const identity = await start(tlsSettings({}), { maxSockets: 7 });
+      expect([identity.agentFor(url), identity.tokenAgentFor(url)]).toMatchObject([
+        { maxSockets: 7 },
+        { maxSockets: 8 },
+      ]);
+      const isTls = protocol === 'https';
+      expect([identity.httpsAgent, identity.tokenAgent].includes(identity.agentFor(url) as never)).toBe(
+        isTls,
+      );
+      expect(identity.agentFor(url)).not.toBe(identity.tokenAgentFor(url));
+    },
+  );
 
-  it('show no key, certificate or passphrase at any depth, idle and while calls wait', async () => {
+  it('show no key, certificate or passphrase when they are printed, idle and while requests wait', async () => {
     const held: http.ServerResponse[] = [];
     const live = await server({
       onRequest: ({ url }, response) => void (url === '/held' ? held.push(response) : response.end()),
@@ -853,7 +858,7 @@ describe('The agents', () => {
   });
 });
 
-describe('Closing', () => {
+describe('Closing an identity', () => {
   /** An answer to /quick; everything else waits. */
   async function plainServer() {
     const held: unknown[] = [];
@@ -887,14 +892,14 @@ describe('Closing', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('follows nothing that was closed before it was followed', async () => {
+  it('watches no files if it is closed before it starts to watch', async () => {
     const { identity } = await opening(tlsSettings(pemsOf(clients[0])));
     await identity?.close();
     identity?.startWatching();
     expect(clock.timers).toBe(0);
   });
 
-  it('ends calls over plain http, and opens no connection for those that wait for one', async () => {
+  it('ends requests over plain http, and opens no connection for waiting ones', async () => {
     const { held, request } = await plainServer();
     const identity = await start(tlsSettings({}), { maxSockets: 1 });
     const calls = Promise.all([request('/slow', identity), request('/slow', identity)]);
@@ -904,7 +909,7 @@ describe('Closing', () => {
     await until(() => held.length === 0);
   });
 
-  it('takes no time where nothing is in flight', async () => {
+  it('takes no time if nothing is in flight', async () => {
     const { request } = await plainServer();
     const identity = await start(tlsSettings({}));
     expect(await Promise.all([request('/quick', identity), request('/quick', identity)])).toEqual([

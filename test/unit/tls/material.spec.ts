@@ -73,7 +73,7 @@ const LOST_BREAKS: [string, (text: string) => string][] = [
   ['quotes around each line', (text) => text.replaceAll(/^(?=.)|(?<=.)$/gm, '"')],
 ];
 
-describe('What is accepted', () => {
+describe('Accepted PEMs', () => {
   const base64 = (text: string) => Buffer.from(text).toString('base64');
   const attributes = 'Bag Attributes\n    localKeyID: 01 02\nKey Attributes: <No Attributes>\n';
   it.each<[string, (text: string) => string | Buffer]>([
@@ -95,7 +95,7 @@ describe('What is accepted', () => {
     ['base64', base64],
     ['base64 in lines', (text) => base64(text).replace(/(.{76})/g, '$1\n')],
     ['base64 after a byte order mark', (text) => `\uFEFF${base64(text)}`],
-  ])('%s, as a value and in a file', async (_name, form) => {
+  ])('include %s, as a value and in a file', async (_name, form) => {
     const values: Given = {};
     const files: Given = {};
     for (const [key, text] of Object.entries(good()) as [Key, string][]) {
@@ -110,7 +110,7 @@ describe('What is accepted', () => {
     }
   });
 
-  it('certificate, chain and key in one file that both options name, in any order', async () => {
+  it('include certificate, chain and key in one file that both options name, in any order', async () => {
     for (const text of [
       app.certificate + authority.chain + app.key,
       app.key + app.certificate + authority.chain,
@@ -131,7 +131,7 @@ describe('What is accepted', () => {
     }
   });
 
-  it('encrypted keys, new and traditional, whatever line breaks are in them or at the end of the passphrase', async () => {
+  it('include encrypted keys, PKCS#8 and traditional, with any line breaks, also at the end of the passphrase', async () => {
     const [traditional, tripleDes] = ['aes-256-cbc', 'des-ede3-cbc'].map(traditionally);
     const inFile = await file('passphrase', `${PASSPHRASE}\r\n\n`);
     const forms = [(text: string) => text, ...LOST_BREAKS.map(([, form]) => form)];
@@ -142,7 +142,7 @@ describe('What is accepted', () => {
     }
   });
 
-  it('no certificate at all, and a chain alone', async () => {
+  it('may be missing completely, or be a chain only', async () => {
     expect((await load({})).identity?.certificate).toBeUndefined();
     expect((await load({ chain: authority.intermediate.certificate })).identity).toBeDefined();
   });
@@ -445,11 +445,11 @@ const OF_PAIRS: Fault[] = [
 ];
 
 describe.each([
-  ['Of files', OF_FILES],
-  ['Of contents', OF_CONTENTS],
-  ['Of certificate and key', OF_PAIRS],
-])('%s: one fault, at the option and variable that is to be changed', (_, faults) => {
-  it.each(faults)('%s', async (_what, given, at, says) => {
+  ['Faults of files', OF_FILES],
+  ['Faults of contents', OF_CONTENTS],
+  ['Faults of certificate and key together', OF_PAIRS],
+])('%s', (_, faults) => {
+  it.each(faults)('reports one fault, at the option to change, for %s', async (_what, given, at, says) => {
     const pems: Given = { ...good(), ...(await given()) };
     const loaded = await load(pems);
     expect(loaded.identity).toBeUndefined();
@@ -467,7 +467,7 @@ describe('Several faults', () => {
     return faults.map(({ option }) => option).sort();
   };
 
-  it('of all options are reported at once', async () => {
+  it('of all options are reported together', async () => {
     const day = 86_400_000;
     const expired = await authority.client('old', { notAfter: new Date(Date.now() - day / 2) });
     const given = { certificate: expired.certificate, privateKey: other.key, chain: 'nonsense' };
@@ -476,7 +476,7 @@ describe('Several faults', () => {
     expect(await optionsOf(inBoth)).toEqual(['tls.certificate', 'tls.chain']);
   });
 
-  it('of certificate and key swapped: each says what it holds', async () => {
+  it('of a swapped certificate and key each say what the value contains', async () => {
     const { faults } = await load({ ...good(), certificate: app.key, privateKey: app.certificate });
     expect(faults).toMatchObject([
       {
@@ -487,14 +487,14 @@ describe('Several faults', () => {
     ]);
   });
 
-  it('of key and passphrase file', async () => {
+  it('of key and passphrase file are both reported', async () => {
     const passphrase = nowhere();
     for (const privateKey of ['no PEM', nowhere(), app.key + other.key])
       expect(await optionsOf({ privateKey, passphrase })).toEqual(['tls.passphrase', 'tls.privateKey']);
     expect((await load({ passphrase })).faults).toHaveLength(1);
   });
 
-  it('show nothing of any of it, whatever is swapped', async () => {
+  it('show nothing of the contents, whatever is swapped', async () => {
     const texts = [
       app.certificate,
       app.key,
@@ -518,7 +518,7 @@ describe('Several faults', () => {
   });
 });
 
-describe('A part that would be lost is a fault', () => {
+describe('A part that would be ignored silently', () => {
   const relabelled = (label: string) => other.certificate.replaceAll('CERTIFICATE', label);
   it.each<[string, () => string, RegExp]>([
     ['a cut boundary at the end', () => '-----BEGIN CERTIFICATE---', /is truncated/],
@@ -527,7 +527,7 @@ describe('A part that would be lost is a fault', () => {
     ['a misspelt label', () => relabelled('CERTFICATE'), /holds a PEM block of another kind/],
     ['a label in mixed case', () => relabelled('Certificate'), /holds a PEM block of another kind/],
     ['a revocation list', () => pem('X509 CRL', Buffer.alloc(80)), /holds a certificate revocation list/],
-  ])('%s, behind or before a good certificate', async (_name, part, says) => {
+  ])('is a fault before or after a good certificate: %s', async (_name, part, says) => {
     const message = expect.stringMatching(says);
     for (const chain of [`${authority.chain}${part()}\n`, `${part()}\n${authority.chain}`]) {
       expect((await load({ ...good(), chain })).faults).toMatchObject([{ option: 'tls.chain', message }]);
@@ -543,7 +543,7 @@ describe('A part that would be lost is a fault', () => {
   it.each([
     ['an end without a beginning of its own', `${BEGIN}${END}${END}${BEGIN}`],
     ['a block within another', `${BEGIN}AA\n-----BEGIN Y-----\nBB\n-----END Y-----\n${END}`],
-  ])('%s', async (_name, chain) => {
+  ])('is a fault: %s', async (_name, chain) => {
     expect((await load({ chain })).faults).toMatchObject([
       { message: expect.stringMatching(/is truncated/) },
     ]);
@@ -560,7 +560,7 @@ describe('A part that would be lost is a fault', () => {
     ['dashes', `${BEGIN}${'-'.repeat(999_999)}`, /is truncated/],
     ['blocks of no use', BEGIN + END, /PEM block of another kind/],
     ['empty certificates', (BEGIN + END).replaceAll('X', 'CERTIFICATE'), /no readable .* PEM block 1:/],
-  ])('1 MiB of %s has one, at once', async (_name, text, says) => {
+  ])('is found at once in 1 MiB of %s', async (_name, text, says) => {
     const { faults } = await load({ chain: text.repeat(Math.floor(2 ** 20 / text.length)) });
     expect(faults).toMatchObject([{ option: 'tls.chain', message: expect.stringMatching(says) }]);
   });
@@ -570,7 +570,7 @@ describe('A tls function', () => {
   const faultsOf = async (source: () => unknown) =>
     (await loadIdentity({ source: source as never, reload: true, locate })).faults;
 
-  it('may return texts or files, and leave options out; what is neither is a fault', async () => {
+  it('may return texts or files and leave options out, and anything else is a fault', async () => {
     expect(await faultsOf(good)).toEqual([]);
     const files = {
       certificate: await file('function.crt', app.certificate),
@@ -586,7 +586,7 @@ describe('A tls function', () => {
     expect((await faultsOf(() => undefined))[0].message).toMatch(/returned no object/);
   });
 
-  it('has no variables: a fault names the option alone', async () => {
+  it('has no variables, so its faults name only the option', async () => {
     const [fault] = await faultsOf(() => ({ ...good(), privateKey: encrypted('x') }));
     expect(fault.message).toMatch(/there is no passphrase\. Set tls\.passphrase, or decrypt the key/);
   });
@@ -600,14 +600,20 @@ describe('A tls function', () => {
     [{ code: 'X'.repeat(200) }, `${'X'.repeat(160)}…`],
     ['secret', 'unknown reason'],
     [undefined, 'unknown reason'],
-  ])('that throws %p: its class, code and first line are shown, without secrets', async (thrown, reason) => {
-    expect(await faultsOf(() => Promise.reject(thrown as Error))).toEqual([
-      { option: 'tls', message: `the function failed (${reason}). Check the vault or store that it reads.` },
-    ]);
-  });
+  ])(
+    'that throws %p gives a fault with class, code and first line, without secrets',
+    async (thrown, reason) => {
+      expect(await faultsOf(() => Promise.reject(thrown as Error))).toEqual([
+        {
+          option: 'tls',
+          message: `the function failed (${reason}). Check the vault or store that it reads.`,
+        },
+      ]);
+    },
+  );
 });
 
-it('a key too weak for OpenSSL is named, not thrown', async () => {
+it('A key that is too weak for OpenSSL is reported as a fault', async () => {
   const publicExponent = new Uint8Array([1, 0, 1]);
   const algorithm = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256', modulusLength: 512, publicExponent };
   const weak = await issue('weak', { algorithm });
@@ -617,7 +623,7 @@ it('a key too weak for OpenSSL is named, not thrown', async () => {
   ]);
 });
 
-describe('Dates, to the millisecond:', () => {
+describe('Dates of certificates', () => {
   const DAY = 86_400_000;
   const START = Date.UTC(2030, 0, 1);
   const END = Date.UTC(2030, 5, 1);
@@ -642,7 +648,7 @@ describe('Dates, to the millisecond:', () => {
       END,
       /"CN=a" \(SHA-256 [\w:]+\), which expired on 2030-06-01T00:00:00Z.*Check this machine.s clock/,
     ],
-  ])('a certificate, and a chain of one, %s', async (_, now, says) => {
+  ])('are compared to the millisecond, for a certificate and for a chain: %s', async (_, now, says) => {
     const own = { certificate: issued.certificate, privateKey: issued.key };
     const chain = { chain: issued.certificate };
     for (const [pems, begins] of [
@@ -655,7 +661,7 @@ describe('Dates, to the millisecond:', () => {
     }
   });
 
-  it('one anchor of a chain that is valid is enough', async () => {
+  it('of one valid certificate are enough in a chain', async () => {
     const chain = await Promise.all([
       certificate('over', START - DAY, START),
       certificate('early', END, END + DAY),
@@ -670,7 +676,7 @@ describe('Dates, to the millisecond:', () => {
     [END - 1, 0],
     [END, 0],
     [END + 1, -1],
-  ])('the days left at %d are %d', (now, days) => {
+  ])('at %d leave %d days', (now, days) => {
     expect(daysLeft({ validTo: new Date(END) }, now)).toBe(days);
   });
 });
@@ -698,12 +704,12 @@ describe('The type of a key', () => {
       generateKeyPairSync('ec', { namedCurve }).privateKey,
       isNever,
     ]),
-  ])('%s is named, and TLS 1.3 never sends its certificate: %#', (type, key, isNever) => {
+  ])('%s is named, with whether TLS 1.3 can send its certificate', (type, key, isNever) => {
     expect(keyTypeOf(key)).toBe(type);
     expect(isUnsupportedInTls13(type)).toBe(isNever);
   });
 
-  it('is known of an identity', async () => {
+  it('is a property of an identity', async () => {
     const pems = { certificate: app.certificate, privateKey: app.key, chain: authority.chain };
     expect((await loadIdentity(tlsSettings(pems))).identity?.keyType).toBe('P-256');
     expect((await loadIdentity(tlsSettings({ chain: authority.chain }))).identity?.keyType).toBeUndefined();

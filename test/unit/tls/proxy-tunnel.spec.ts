@@ -109,8 +109,8 @@ function connectionsWithLimit(): () => net.Socket {
   };
 }
 
-describe('Through a proxy', () => {
-  it('tunnels with CONNECT; the proxy gets its own credentials and none of ours', async () => {
+describe('Connections through a proxy', () => {
+  it('use a tunnel by CONNECT; the proxy gets its own credentials and none of ours', async () => {
     const live = await target();
     const proxy = await proxyServer();
     const agent = await agentThrough(proxy.url.replace('//', '//us%40er:pass%20w0rd@'));
@@ -128,7 +128,7 @@ describe('Through a proxy', () => {
     expect(shown).not.toMatch(/pass(%20| )w0rd|PRIVATE KEY|BEGIN CERT/);
   });
 
-  it('keeps to maxSockets', async () => {
+  it('are at most maxSockets', async () => {
     const live = await target();
     const proxy = await proxyServer();
     const agent = await agentThrough(proxy.url);
@@ -136,7 +136,7 @@ describe('Through a proxy', () => {
     expect(proxy.tunnels).toBe(5);
   });
 
-  it('resumes sessions, verifies the target', async () => {
+  it('resume TLS sessions, and verify the target server', async () => {
     const live = await target({ keepAliveTimeout: 0 });
     const agent = await agentThrough((await proxyServer()).url, { idleTimeoutMs: 30, longIdleTimeoutMs: 30 });
     await call(live.url, agent);
@@ -150,7 +150,7 @@ describe('Through a proxy', () => {
   it.each([
     ['https://target.example', 'target.example:443'],
     ['https://[::1]:8443', '[::1]:8443'],
-  ])('asks for %s as %s', async (url, authority) => {
+  ])('to %s ask the proxy for %s', async (url, authority) => {
     const refusing = await answering('300 Multiple');
     await expect(call(url, await agentThrough(refusing.url))).rejects.toMatchObject({
       code: 'ERR_PROXY_TUNNEL_300',
@@ -160,7 +160,7 @@ describe('Through a proxy', () => {
     expect([path, headers.host, headers['proxy-authorization']]).toEqual([authority, authority, undefined]);
   });
 
-  it('goes to port 443 by default', async () => {
+  it('go to port 443 by default', async () => {
     const proxy = await answering('502 No');
     const socket = (await agentThrough(proxy.url)).createConnection({ host: 'target' });
     await expect(once(socket, 'close')).rejects.toMatchObject({ code: 'ERR_PROXY_TUNNEL_502' });
@@ -171,7 +171,7 @@ describe('Through a proxy', () => {
     ['user', 'user:'],
     [':secret', ':secret'],
     ['50%:off', '50%:off'],
-  ])('credentials may be %s', async (userinfo, expected) => {
+  ])('accept the proxy credentials %s', async (userinfo, expected) => {
     const refusing = await answering('407 No');
     const agent = await agentThrough(refusing.url.replace('//', `//${userinfo}@`));
     await expect(call(NOWHERE, agent)).rejects.toMatchObject({ code: 'ERR_PROXY_TUNNEL_407' });
@@ -179,7 +179,7 @@ describe('Through a proxy', () => {
     expect(refusing.heads[0].headers['proxy-authorization']).toBe(basic);
   });
 
-  it('what comes right behind the answer to CONNECT belongs to the tunnel', async () => {
+  it('count what follows the response to CONNECT as data of the tunnel', async () => {
     const banner = await proxyServer((socket) => socket.write('HTTP/1.1 299 OK\r\n\r\n220 no TLS here\r\n'));
     await expect(call(NOWHERE, await agentThrough(banner.url))).rejects.toMatchObject({
       code: expect.stringMatching(/^ERR_SSL_|^EPROTO$/),
@@ -187,8 +187,8 @@ describe('Through a proxy', () => {
   });
 });
 
-describe('A tunnel', () => {
-  it('takes no more than its reader does', async () => {
+describe('A proxy tunnel', () => {
+  it('reads no faster than its reader does', async () => {
     const length = 1_000_000;
     const sent: Promise<unknown>[] = [];
     const proxy = await proxyServer((socket) => {
@@ -205,7 +205,7 @@ describe('A tunnel', () => {
     expect(Buffer.concat((await tunnel.toArray()) as Buffer[])).toHaveLength(length);
   });
 
-  it('ends the connection to the proxy where its user ends', async () => {
+  it('closes the connection to the proxy when its user closes', async () => {
     const ended: Promise<unknown>[] = [];
     const proxy = await proxyServer((socket) => {
       socket.write(ESTABLISHED);
@@ -217,7 +217,7 @@ describe('A tunnel', () => {
     expect(ended).toHaveLength(1);
   });
 
-  it('carries large bodies both ways', async () => {
+  it('transports large bodies both ways', async () => {
     const live = await target({ onRequest: (request, response) => void request.pipe(response) });
     const agent = await agentThrough((await proxyServer()).url);
     const body = Buffer.alloc(3_000_000, 'x');
@@ -230,7 +230,7 @@ describe('A tunnel', () => {
   it.each([
     ['with its length, and closes', 'content-length: 4000000\r\n'],
     ['that ends with the connection', ''],
-  ])('brings the tail of an answer %s, to a slow reader', async (_, length) => {
+  ])('delivers the end of a response to a slow reader: one %s', async (_, length) => {
     const body = Buffer.alloc(4_000_000, 'x');
     const head = `HTTP/1.1 200 OK\r\n${length}connection: close\r\n\r\n`;
     const live = await target({
@@ -250,10 +250,10 @@ describe('A tunnel', () => {
   });
 });
 
-describe('A proxy that speaks TLS itself', () => {
+describe('A proxy with an https: URL', () => {
   const pair = () => ({ cert: authority.serverChain, key: authority.server.key });
 
-  it('is verified, and not by our chain', async () => {
+  it('is verified, but not against tls.chain', async () => {
     const proxy = await proxyServer(undefined, pair());
     await expect(call(NOWHERE, await agentThrough(proxy.url))).rejects.toMatchObject({
       code: expect.stringMatching(/^ERR_PROXY_(SELF_SIGNED|UNABLE_TO)/),
@@ -303,7 +303,7 @@ describe('A proxy that speaks TLS itself', () => {
 });
 
 describe('A proxy that opens no tunnel', () => {
-  it('that refuses, with more calls than connections: each gets the error, which shows no password', async () => {
+  it('and refuses gives each call an error without its password, even with more calls than connections', async () => {
     const refusing = await answering('407 Proxy Authentication Required');
     const agent = await agentThrough(refusing.url.replace('//', '//user:wrong@'), { maxSockets: 2 });
     const outcomes = await Promise.allSettled(Array.from({ length: 6 }, () => call(NOWHERE, agent)));
@@ -325,7 +325,7 @@ describe('A proxy that opens no tunnel', () => {
     ['answers 502', async () => (await answering('502 Bad Gateway')).url, 'ERR_PROXY_TUNNEL_502'],
     ['does not listen', 'http://127.0.0.1:1', 'ERR_PROXY_ECONNREFUSED'],
     ['has no address', 'http://proxy.invalid:1', expect.stringMatching(/^ERR_PROXY_(ENOTFOUND|EAI_AGAIN)$/)],
-  ])('%s: that is the error of the call', async (_, proxy, code) => {
+  ])('because it %s is the error of the call', async (_, proxy, code) => {
     const agent = await agentThrough(typeof proxy === 'string' ? proxy : await proxy());
     await expect(call(NOWHERE, agent)).rejects.toMatchObject({ code });
   });
@@ -338,7 +338,7 @@ describe('A proxy that opens no tunnel', () => {
     ['Date: today', 'ERR_PROXY_TUNNEL_407'],
     ['WWW-Authenticate: Basic realm="Tinyproxy"', 'ERR_PROXY_TUNNEL_401'],
     ['WWW-Authenticate: Negotiate', 'ERR_PROXY_AUTH_SCHEME'],
-  ])('a refused login with %s is %s', async (header, code) => {
+  ])('and refuses the login with %s gives %s', async (header, code) => {
     const refusing = await answering(`${header.startsWith('WWW') ? 401 : 407} No\r\n${header}`);
     const agent = await agentThrough(refusing.url.replace('//', '//user:secret@'));
     const failing = await call(NOWHERE, agent).catch((error: Error) => error);
@@ -346,7 +346,7 @@ describe('A proxy that opens no tunnel', () => {
     expect(/password/.test((failing as Error).message)).toBe(code !== 'ERR_PROXY_AUTH_SCHEME');
   });
 
-  it('is left: its connection is closed', async () => {
+  it('gets its connection closed', async () => {
     const ended: Promise<unknown>[] = [];
     const refusing = await proxyServer((socket) => {
       ended.push(once(socket.resume(), 'end'));
@@ -359,7 +359,7 @@ describe('A proxy that opens no tunnel', () => {
     expect(ended).toHaveLength(1);
   });
 
-  it('nor answers is given up after the time to connect', async () => {
+  it('and does not respond is given up after the time to connect', async () => {
     const limited = connectionsWithLimit();
     let asked = false;
     const silent = await proxyServer(() => void (asked = true));
@@ -370,7 +370,7 @@ describe('A proxy that opens no tunnel', () => {
     await expect(failing).rejects.toMatchObject({ code: 'ERR_PROXY_TIMEOUT' });
   });
 
-  it('is none whose answer came while this process stood still', async () => {
+  it('does not count as silent if its response arrived while the event loop was blocked', async () => {
     const proxy = await proxyServer((socket) => {
       socket.write(ESTABLISHED);
       blockEventLoop(350);
@@ -381,7 +381,7 @@ describe('A proxy that opens no tunnel', () => {
     await written;
   });
 
-  it('a call given up while the tunnel is built ends, and so does the tunnel', async () => {
+  it('is left at once if the call is aborted meanwhile', async () => {
     let held: net.Socket | undefined;
     const holding = await proxyServer((socket) => void (held = socket.resume()));
     const errors: Error[] = [];
@@ -422,7 +422,7 @@ describe('A tunnel that ends', () => {
   }
   const ENDINGS = ['end', 'resetAndDestroy'] as const;
 
-  it.each(ENDINGS)('while it is idle: the next call takes another (%s)', async (end) => {
+  it.each(ENDINGS)('while it is idle is replaced for the next call (%s)', async (end) => {
     const { agent, post, socket, proxy, live } = await idleTunnel();
     socket[end]();
     await until(() => Object.keys(agent.freeSockets).length === 0);
@@ -430,7 +430,7 @@ describe('A tunnel that ends', () => {
     expect([proxy.heads.length, live.subjects.length]).toEqual([2, 2]);
   });
 
-  it('in one piece with an answer: the next call takes another', async () => {
+  it('together with a response is replaced for the next call', async () => {
     const live = await target({
       onRequest: ({ socket }, response) => void response.end('{}', () => socket.end()),
     });
@@ -460,7 +460,7 @@ describe('A tunnel that ends', () => {
   });
 
   it.each(ENDINGS)(
-    'after a call began: at once, and it is not said that nothing was done (%s)',
+    'after a call was sent ends that call at once, with the outcome unknown (%s)',
     async (end) => {
       const { post, socket, block, live } = await idleTunnel();
       block();
@@ -474,7 +474,7 @@ describe('A tunnel that ends', () => {
     ['ends', (ofProxy) => ofProxy.end()],
     ['is reset', (ofProxy) => ofProxy.resetAndDestroy()],
     ['is only closed, on our side', (_, own) => own.destroy()],
-  ])('in the middle of an answer is an error at once: its connection %s', async (_, cut) => {
+  ])('in the middle of a response is an error at once: its connection %s', async (_, cut) => {
     const limited = connectionsWithLimit();
     let isHalf = false;
     const { agent, live, socket } = await idleTunnel({

@@ -43,7 +43,7 @@ console.log(JSON.stringify(seen));
 `;
 
 /** Node reads its roots as it starts: each case is a process of its own. */
-describe('the API is verified against tls.chain alone, the token endpoint against that and', () => {
+describe('The API is verified against tls.chain only, and the token endpoint against tls.chain and', () => {
   let folder: string;
   let roots: string;
   let servers: MtlsServer[];
@@ -93,7 +93,7 @@ describe('the API is verified against tls.chain alone, the token endpoint agains
     others,
   });
 
-  it('nothing else, where nothing else is given', async () => {
+  it('nothing else, if nothing else is configured', async () => {
     expect(await run([], {})).toEqual(twice(onlyOwn, ['refused', 'refused', 'refused']));
   });
 
@@ -110,7 +110,7 @@ describe('the API is verified against tls.chain alone, the token endpoint agains
     },
   );
 
-  it('the roots that Node lists, where its contexts cannot be added to', async () => {
+  it('the roots that Node lists, if nothing can be added to its secure contexts', async () => {
     const lists = 'getCACertificates' in tls;
     const seen = await run([], { OPAQUE: '1', NODE_EXTRA_CA_CERTS: roots });
     expect(seen).toEqual(twice(lists ? both : onlyOwn));
