@@ -73,22 +73,25 @@ const errorOf = async (fault: SimulatorFault, call: () => Promise<unknown>): Pro
   return (await rejection(call())) as ServiceApiError;
 };
 
-describe('a status', () => {
-  it.each([400, 403, 404, 409, 422])('%d is an error at once, and asks for no token', async (status) => {
-    const said = { status: 'REFUSED', message: 'not this one' };
-    fail({ status, json: said }, 2);
-    for (const call of [() => oauth.banks.list(), () => create(oauth)]) {
-      const error = await rejection(call());
-      expect(error).toBeInstanceOf(ServiceApiError);
-      const expected = { code: 'api_error', status, body: said };
-      expect(error).toMatchObject({ ...expected, outcomeUnknown: false });
-      const { method, route } = error as ServiceApiError;
-      expect(error).toHaveProperty('message', `${method} ${route}: HTTP ${status} REFUSED: not this one`);
-    }
-    expect([arrived(), simulator.tokenRequests.length]).toEqual([2, 0]);
-  });
+describe('HTTP statuses', () => {
+  it.each([400, 403, 404, 409, 422])(
+    'with %d a call fails at once, without another token request',
+    async (status) => {
+      const said = { status: 'REFUSED', message: 'not this one' };
+      fail({ status, json: said }, 2);
+      for (const call of [() => oauth.banks.list(), () => create(oauth)]) {
+        const error = await rejection(call());
+        expect(error).toBeInstanceOf(ServiceApiError);
+        const expected = { code: 'api_error', status, body: said };
+        expect(error).toMatchObject({ ...expected, outcomeUnknown: false });
+        const { method, route } = error as ServiceApiError;
+        expect(error).toHaveProperty('message', `${method} ${route}: HTTP ${status} REFUSED: not this one`);
+      }
+      expect([arrived(), simulator.tokenRequests.length]).toEqual([2, 0]);
+    },
+  );
 
-  it('502 to a GET is followed by two attempts, to a POST by none', async () => {
+  it('after a 502 a GET is retried twice, and a POST is not', async () => {
     fail({ status: 502, json: { message: 'broken' } }, 9);
     expect(await rejection(oauth.banks.list())).toMatchObject({ status: 502, outcomeUnknown: false });
     expect(arrived()).toBe(3);
@@ -96,7 +99,7 @@ describe('a status', () => {
     expect(arrived()).toBe(4);
   });
 
-  it('303 to a POST is not followed, and perhaps done', async () => {
+  it('a 303 to a POST is not followed, and leaves the outcome unknown', async () => {
     fail({ status: 303, headers: { location: 'http://127.0.0.1:9/steal' } });
     expect(await rejection(create(oauth))).toMatchObject({
       kind: 'redirect',
@@ -117,19 +120,19 @@ describe('a status', () => {
       { status: 409, json: { message: 'taken' }, headers: { 'content-encoding': 'gzip' } },
       { status: 409, body: { message: 'taken' } },
     ],
-  ])('counts beside %s', async (_, fault, expected) => {
+  ])('the HTTP status decides, with %s', async (_, fault, expected) => {
     const error = await errorOf(fault, () => oauth.banks.list());
     expect(error).toMatchObject({ code: 'api_error', ...expected });
   });
 
-  it.each<SimulatorFault>(['html', 'empty'])('200 with %j is no answer', async (fault) => {
+  it.each<SimulatorFault>(['html', 'empty'])('a 200 with %j is an invalid response', async (fault) => {
     expect(await errorOf(fault, () => mtls.banks.list())).toMatchObject({
       code: 'invalid_response',
       status: 200,
     });
   });
 
-  it('401 once: one refresh shared by all, one replay each', async () => {
+  it('after one 401 all calls share one token request, and each is sent once more', async () => {
     simulator.revokeTokens();
     const { banks } = oauth;
     await Promise.all([banks.list(), banks.list(), banks.list(), create(oauth)]);
@@ -137,7 +140,7 @@ describe('a status', () => {
     expect(simulator.apiRequests.filter(({ status }) => status === 401)).toHaveLength(4);
   });
 
-  it('401 always: reported after one replay, refreshes bounded, the token stays cached', async () => {
+  it('with 401 to every call each fails after one replay, token requests are limited, and the token stays cached', async () => {
     const api = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
     fail({ status: 401, json: { status: 'UNAUTHORIZED', message: 'no' } }, Infinity);
     for (let call = 0; call < 10; call++) {
@@ -151,20 +154,24 @@ describe('a status', () => {
     await api.module.close();
   });
 
-  it.each([429, 503])('%d: Retry-After is honoured inside the deadline, else told', async (status) => {
-    fail({ status, headers: { 'retry-after': '1' } });
-    const startedAt = performance.now();
-    await mtls.banks.list();
-    expect(performance.now() - startedAt).toBeGreaterThan(900);
-    simulator.clearRequests();
-    const inAnHour = new Date(Date.now() + 3_600_000).toUTCString();
-    const { status: told, retryAfter } = await errorOf({ status, headers: { 'retry-after': inAnHour } }, () =>
-      mtls.banks.list(),
-    );
-    expect(told).toBe(status);
-    expect(retryAfter).toBeGreaterThan(3_000);
-    expect(arrived()).toBe(1);
-  });
+  it.each([429, 503])(
+    'after %d with Retry-After a call waits if the deadline allows it, and otherwise has retryAfter in its error',
+    async (status) => {
+      fail({ status, headers: { 'retry-after': '1' } });
+      const startedAt = performance.now();
+      await mtls.banks.list();
+      expect(performance.now() - startedAt).toBeGreaterThan(900);
+      simulator.clearRequests();
+      const inAnHour = new Date(Date.now() + 3_600_000).toUTCString();
+      const { status: told, retryAfter } = await errorOf(
+        { status, headers: { 'retry-after': inAnHour } },
+        () => mtls.banks.list(),
+      );
+      expect(told).toBe(status);
+      expect(retryAfter).toBeGreaterThan(3_000);
+      expect(arrived()).toBe(1);
+    },
+  );
 
   it.each([
     [
@@ -175,19 +182,22 @@ describe('a status', () => {
     [400, '<html><title>400 The SSL certificate error</title></html>', /misses or rejects/],
     [403, '<html>Client certificate required</html>', /misses or rejects/],
     [403, '<html><h1>403 Forbidden</h1></html>', /a page, not of the service itself/],
-  ])('%d with the page of a proxy, %s: names our certificate, no HTML', async (status, body, said) => {
-    fail({ status, body, headers: { 'content-type': 'text/html' } }, 2);
-    const error = (await rejection(mtls.banks.list())) as ServiceApiError;
-    expect(error).toMatchObject({ status, hint: expect.stringMatching(/tls\.certificate/) });
-    expect(error.message).toMatch(said);
-    expect(JSON.stringify(error)).not.toContain('<');
-    expect(arrived()).toBe(1);
-  });
+  ])(
+    'a %d with the page of a proxy, %s, names our certificate and shows no HTML',
+    async (status, body, said) => {
+      fail({ status, body, headers: { 'content-type': 'text/html' } }, 2);
+      const error = (await rejection(mtls.banks.list())) as ServiceApiError;
+      expect(error).toMatchObject({ status, hint: expect.stringMatching(/tls\.certificate/) });
+      expect(error.message).toMatch(said);
+      expect(JSON.stringify(error)).not.toContain('<');
+      expect(arrived()).toBe(1);
+    },
+  );
 });
 
-describe('an answer that does not come', () => {
+describe('A missing response', () => {
   it.each<SimulatorFault>(['reset', 'reset-after-headers', 'truncate', { status: 408 }])(
-    '%j: a GET is tried again, a POST is not, and its outcome is unknown',
+    'after %j a GET is retried, and a POST fails with outcomeUnknown',
     async (fault) => {
       fail(fault, 2);
       expect(Array.isArray(await mtls.banks.list())).toBe(true);
@@ -203,7 +213,7 @@ describe('an answer that does not come', () => {
     },
   );
 
-  it('on a kept-alive connection that the server had closed is not noticed, without retries or a line in the log', async () => {
+  it('on a reused connection that the server had closed is repeated without a retry and without a log line', async () => {
     const collected = new CollectingLogger();
     const options = simulator.moduleOptions({ authentication: 'mtls' });
     const api = await startModule({ ...options, http: { retries: 0 } }, collected);
@@ -218,7 +228,7 @@ describe('an answer that does not come', () => {
     await api.module.close();
   });
 
-  it('before the handshake ended is awaited again, of any method', async () => {
+  it('before the handshake ended is retried, for any method', async () => {
     const api = await startModule(simulator.moduleOptions({ authentication: 'mtls' }));
     const broken = simulator.fail({ face: 'base', fault: 'reset-handshake' });
     await create(api);
@@ -226,7 +236,7 @@ describe('an answer that does not come', () => {
     await api.module.close();
   });
 
-  it('whole within the deadline: the call ends there', async () => {
+  it('at the deadline ends the call', async () => {
     for (const fault of [{ trickleMs: 5 }, 'hang'] as SimulatorFault[]) {
       fail(fault, Infinity);
       expect(await rejection(mtls.banks.list({ timeout: 200 }))).toMatchObject({ kind: 'timeout' });
@@ -234,7 +244,7 @@ describe('an answer that does not come', () => {
     }
   });
 
-  it("before its caller ends the call: the reason is the caller's, and nobody else's call ends", async () => {
+  it("is cut short by the caller's abort with the caller's reason, and ends no other call", async () => {
     const controller = new AbortController();
     const reason = new Error('changed my mind');
     fail({ delayMs: 100 }, 2);
@@ -246,7 +256,7 @@ describe('an answer that does not come', () => {
     expect(await other).toBeDefined();
   });
 
-  it('one signal for many calls: all end by it, and Node has no leak to warn of', async () => {
+  it('is cut short for all calls that share one signal, without a warning of a listener leak', async () => {
     const controller = new AbortController();
     const { signal } = controller;
     const reason = new Error('enough');
@@ -263,7 +273,7 @@ describe('an answer that does not come', () => {
     await module.close();
   });
 
-  it('from a server that asks for a certificate on TLS 1.2, and none is set: named for what it is', async () => {
+  it('from a TLS 1.2 server that asks for a certificate says that none is set', async () => {
     await using demanding = await startSimulator({
       maxTlsVersion: 'TLSv1.2',
       requireClientCertificate: true,
@@ -280,7 +290,7 @@ describe('an answer that does not come', () => {
   });
 
   onlyInSoak(it)(
-    'for 50 s arrives with a time limit of 60 s, at the first attempt',
+    'for 50 s still arrives at the first attempt with a timeout of 60 s',
     async () => {
       fail({ delayMs: 50_000 });
       await mtls.banks.list({ timeout: 60_000 });
@@ -290,7 +300,7 @@ describe('an answer that does not come', () => {
   );
 });
 
-describe('a certificate that is refused', () => {
+describe('A refused certificate', () => {
   let own: ServiceSimulator;
   beforeAll(async () => {
     own = await startSimulator();
@@ -306,18 +316,21 @@ describe('a certificate that is refused', () => {
       'CERT_HAS_EXPIRED',
       /expired/,
     ],
-  ])("the server's, %s: fails closed, not retried, the cause named", async (_, given, reason, message) => {
-    await own.useServerCertificate(given);
-    const api = await startModule(own.moduleOptions({ authentication: 'mtls' }));
-    const error = await rejection(api.banks.list());
-    expect(error).toMatchObject({ kind: 'tls', reason, outcomeUnknown: false });
-    expect((error as Error).message).toMatch(message);
-    expect(own.apiRequests).toHaveLength(0);
-    await api.module.close();
-    await own.useServerCertificate();
-  });
+  ])(
+    'of the server, %s, fails the call without a retry and names the cause',
+    async (_, given, reason, message) => {
+      await own.useServerCertificate(given);
+      const api = await startModule(own.moduleOptions({ authentication: 'mtls' }));
+      const error = await rejection(api.banks.list());
+      expect(error).toMatchObject({ kind: 'tls', reason, outcomeUnknown: false });
+      expect((error as Error).message).toMatch(message);
+      expect(own.apiRequests).toHaveLength(0);
+      await api.module.close();
+      await own.useServerCertificate();
+    },
+  );
 
-  it('ours, by a TLS alert: a credential fault that names the fingerprint', async () => {
+  it('of ours, by a TLS alert, gives an error that names the fingerprint', async () => {
     const foreign = await own.issueCertificate({ foreign: true });
     const options = own.moduleOptions({ authentication: 'mtls', certificate: foreign });
     const api = await startModule(options);
@@ -335,7 +348,7 @@ describe('a certificate that is refused', () => {
 });
 
 /** Requests for customer tokens never delay the api token, however many there are. */
-it('with few connections and a slow token endpoint, the api token comes before the customer tokens that wait', async () => {
+it('The api token is requested before waiting customer tokens, with few connections and a slow token endpoint', async () => {
   const CUSTOMERS = 40;
   await using slow = await startSimulator({ delayMs: { token: 100 } });
   const options = slow.moduleOptions({ authentication: 'oauth' });
@@ -363,7 +376,7 @@ describe('http.response()', () => {
   };
   const pay = { method: 'POST', data: {}, idempotencyKey: 'k-1' };
 
-  it('brings the body with its status, headers and ids, and nothing else', async () => {
+  it('resolves with body, status, headers and ids, and nothing else', async () => {
     answers(202, { id: 1 }, { 'X-Total-Count': '7', 'X-Correlation-Id': 'of-the-service' });
     const response: HttpResponse<{ id: number }> = await http.response<{ id: number }>('/payments/v1', pay);
     expect(response).toEqual({
@@ -377,21 +390,21 @@ describe('http.response()', () => {
     expect(total).toBe('7');
   });
 
-  it('has the id that was sent where the service sends none', async () => {
+  it('has the id that was sent if the service sends none', async () => {
     answers(200, {});
     const headers = { 'x-correlation-id': 'of-the-call' };
     const { correlationId, requestId } = await http.response('/payments/v1', { headers });
     expect([correlationId, requestId]).toEqual(['of-the-call', 'of-the-call']);
   });
 
-  it('joins headers of one name, and leaves out set-cookie, which cannot be joined', async () => {
+  it('joins headers of one name, but leaves out set-cookie, which cannot be joined', async () => {
     answers(200, {}, { 'set-cookie': ['a=1', 'b=2'], link: ['</a>', '</b>'] });
     const { headers } = await http.response('/payments/v1');
     expect(headers).toMatchObject({ link: '</a>, </b>' });
     expect(headers).not.toHaveProperty('set-cookie');
   });
 
-  it('reads own resources, takes its arguments as request() does, and parses', async () => {
+  it('can call the resources, takes the same arguments as request(), and runs parse', async () => {
     const parse = (body: unknown) => (body as unknown[]).length;
     const { data, status }: HttpResponse<number> = await http.response({
       url: '/banks/v1',
@@ -413,7 +426,7 @@ describe('http.response()', () => {
     });
   });
 
-  it("has what a host's interceptor made of the answer; its ids, and an error its facts, also where that is a copy", async () => {
+  it("has the response as the host application's interceptor changed it, and its ids even if that is a copy", async () => {
     const { interceptors } = http.axiosRef;
     const copying = interceptors.response.use((given) => ({ ...given, data: { copied: true } }));
     const headers = { 'x-correlation-id': 'of-the-service', 'retry-after': '7' };
@@ -435,7 +448,7 @@ describe('http.response()', () => {
   });
 
   it.each(['normalize', 'toJSON', '__proto__'])(
-    'is read where the service sends a header named %s',
+    'can be read if the service sends a header named %s',
     async (name) => {
       answers(201, { id: 1 }, Object.fromEntries([name, 'x-total-count'].map((each) => [each, '7'])));
       const { data, headers } = await http.response('/payments/v1', { method: 'POST', data: {} });
@@ -446,7 +459,7 @@ describe('http.response()', () => {
 });
 
 describe('error.response', () => {
-  it('keeps what the service said, and the error shows it nowhere', async () => {
+  it("keeps the service's response, which the printed error does not show", async () => {
     const json = {
       error_code: 'VALIDATION_FAILED',
       message: 'It is taken',
@@ -460,7 +473,7 @@ describe('error.response', () => {
     expect(everyForm(error) + everyForm(logger.lines)).not.toMatch(/Jane|VALIDATION_FAILED/);
   });
 
-  it('shows no bearer that the service sends back, in no place; the app token is no secret of an answer', async () => {
+  it('contains no bearer token that the service echoes, in any place; the app token is not a secret there', async () => {
     const { accessToken } = await oauth.auth.getApiToken();
     const application = { application: simulator.appToken };
     const headers = {
@@ -486,7 +499,7 @@ describe('error.response', () => {
     }
   });
 
-  it("is what the host's interceptors see, as it is", async () => {
+  it("is the same for the host application's interceptors", async () => {
     const api = await startModule(simulator.moduleOptions());
     const seen: unknown[] = [];
     const { interceptors } = api.http.axiosRef;
@@ -507,7 +520,7 @@ describe('error.response', () => {
     await api.module.close();
   });
 
-  it('keeps the body that parse refused, and shows it nowhere', async () => {
+  it('keeps the body that parse refused, which the printed error does not show', async () => {
     const json = { status: 'PENDING', results_id: 'Jane Roe' };
     const refused = (more: object, body: object = json) =>
       errorOf({ status: 200, json: body }, () =>
@@ -577,7 +590,7 @@ describe('responseType and maxResponseBytes', () => {
     await server.close();
   });
 
-  it('bytes: a Uint8Array of its own memory, as the service sent it', async () => {
+  it('bytes gives a Uint8Array with memory of its own, as the service sent it', async () => {
     const bytes = await api.http.get<Uint8Array>('/pdf', { responseType: 'bytes' });
     expect(bytes).toStrictEqual(PDF);
     expect(bytes.buffer.byteLength).toBe(PDF.length);
@@ -587,7 +600,7 @@ describe('responseType and maxResponseBytes', () => {
     expect(await api.http.delete('/none', { responseType: 'bytes' })).toStrictEqual(new Uint8Array());
   });
 
-  it('text: a string, also of JSON, for a parser too', async () => {
+  it('text gives a string, also for JSON and for parse', async () => {
     const options = { responseType: 'text', maxResponseBytes: 100 } as const;
     expect(await api.http.get('/csv', options)).toBe(CSV);
     expect(await api.http.post('/json', {}, options)).toBe('{"a":1}');
@@ -600,7 +613,7 @@ describe('responseType and maxResponseBytes', () => {
   it.each([
     ['ISO-8859-1', 'ãÍ'],
     ['"windows-1256"', 'مح'],
-  ])('text in %s, as the content type says', async (charset, text) => {
+  ])('text is decoded in the charset of the content type: %s', async (charset, text) => {
     expect(await api.http.get('/letters', { params: { charset }, responseType: 'text' })).toBe(text);
   });
 
@@ -623,7 +636,7 @@ describe('responseType and maxResponseBytes', () => {
       { responseType: 'text' },
       /responseType 'bytes'/,
     ],
-  ])('an answer that cannot be read names %s', async (_, path, options, hint) => {
+  ])('a response that cannot be read names %s', async (_, path, options, hint) => {
     const error = await rejection(api.http.get(path, options));
     expect(error).toMatchObject({ code: 'invalid_response', hint: expect.stringMatching(hint) });
   });
@@ -633,7 +646,7 @@ describe('responseType and maxResponseBytes', () => {
     ['as bytes', '/gone', { responseType: 'bytes', maxResponseBytes: 100 }],
     ['larger than the limit', '/gone', { maxResponseBytes: 5 }],
     ['that is larger once unpacked', '/gone-gzip', { maxResponseBytes: 5 }],
-  ])("a failure's body is read as JSON all the same: %s", async (_, path, options) => {
+  ])('the body of an error response is read as JSON all the same: %s', async (_, path, options) => {
     const error = await rejection(api.http.get(path, options));
     expect(error).toBeInstanceOf(ServiceApiError);
     expect(error).toMatchObject({ status: 404, body: FAILURE });
@@ -644,7 +657,7 @@ describe('responseType and maxResponseBytes', () => {
     ['the limit of the call', '/csv', { maxResponseBytes: 22 }],
     ['the limit once it is unpacked', '/bomb', { maxResponseBytes: 10_000 }],
     ['64 KiB, of a failure', '/gone-long', { maxResponseBytes: 5 }],
-  ])('an answer ends that is larger than %s', async (_, path, options) => {
+  ])('a response is refused that is larger than %s', async (_, path, options) => {
     const error = await rejection(api.http.get(path, { ...options, responseType: 'text' }));
     expect(error).toBeInstanceOf(ServiceConnectionError);
     const message = expect.stringContaining(
@@ -653,14 +666,14 @@ describe('responseType and maxResponseBytes', () => {
     expect(error).toMatchObject({ kind: 'too_large', message });
   });
 
-  it('an answer within the limit, and a redirect whose page is not, are what they are', async () => {
+  it('a response within the limit is returned, and a redirect with a larger page is still a redirect', async () => {
     expect(BOMB.length).toBeLessThan(10_000);
     expect(await api.http.get('/csv', { maxResponseBytes: 24, responseType: 'text' })).toBe(CSV);
     const error = await rejection(api.http.get('/moved', { maxResponseBytes: 5 }));
     expect(error).toMatchObject({ kind: 'redirect', location: 'https://elsewhere.example' });
   });
 
-  it('a stream is refused, in words, before anything is sent', async () => {
+  it('a stream is refused with a reason before anything is sent', async () => {
     const before = asked.length;
     const error = await rejection(api.http.get('/pdf', { responseType: 'stream' as never }));
     expect(error).toBeInstanceOf(ServiceRequestError);
@@ -670,7 +683,7 @@ describe('responseType and maxResponseBytes', () => {
     expect(asked).toHaveLength(before);
   });
 
-  it('doubles pass bytes unchanged', async () => {
+  it('doubles return bytes unchanged', async () => {
     const { module } = await startStubbed({ http: { get: () => PDF, request: () => CSV } });
     const stubbed = module.get(ServiceHttpService);
     expect(await stubbed.get('/pdf', { responseType: 'bytes' })).toStrictEqual(PDF);
@@ -755,7 +768,7 @@ describe('parse', () => {
     ['valibot', valibotBanks],
     ['a function over zod', (body) => zodBanks.parse(body)],
     ['a function over valibot', async (body) => v.parse(valibotBanks, body)],
-  ])('%s: brings the banks, and names the place that does not fit', async (_, parse) => {
+  ])('with %s returns the banks, and names the place in the body that does not fit', async (_, parse) => {
     const banks = await oauth.banks.list({ parse });
     expect(banks).toHaveLength(10);
     simulator.clearRequests();
@@ -782,7 +795,7 @@ describe('parse', () => {
     expect(everyForm(error)).not.toMatch(/jane|AE07|private/);
   });
 
-  it('of customers.create: a body that does not fit says that the customer was created', async () => {
+  it('of customers.create says that the customer was created if the body does not fit', async () => {
     const { customers } = oauth;
     const parse = z.object({ customer_id: z.string() });
     const { customer_id } = await customers.create({ app_user_id: 'u-1' }, { parse });
@@ -796,7 +809,7 @@ describe('parse', () => {
     expect(await customers.create({ app_user_id: 'u-3' }, { parse: orNothing })).toBeUndefined();
   });
 
-  it("takes a double's answer as it would the service's", async () => {
+  it('checks the response of a double like that of the service', async () => {
     const { module } = await startStubbed({
       banks: { list: () => [{ bank_identifier: 7, name: 'private' }] },
       customers: { create: () => undefined },
@@ -857,7 +870,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     ['no answer came to', lost, '/customers', customer, 502, FAILED + DOUBT, 'connection_reset'],
     ['needs a token that is refused', noToken, '/link-session', session, 503, UNAVAILABLE, 'token_refused'],
     ['no caller can correct', own(403), '/banks', undefined, 502, FAILED, 'api_error'],
-  ])('answers what %s', async (_, rule, path, input, statusCode, message, code) => {
+  ])('answers for what %s', async (_, rule, path, input, statusCode, message, code) => {
     hostLogger.lines.length = 0;
     simulator.fail(rule);
     const { status, body } = await host.request(input ? 'POST' : 'GET', path, input);
@@ -871,7 +884,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     if (path === '/banks') expect(logged[0]).toMatch(/^502: api_error: GET \/banks\/v1: HTTP 403.*check /i);
   });
 
-  it('answers 503 to 429, and keeps Retry-After', async () => {
+  it('answers 503 after a 429, with Retry-After', async () => {
     simulator.fail(own(429, { 'retry-after': '17' }));
     const { status, headers, body } = await host.request('GET', '/banks');
     const message = 'The service is busy at the moment.';
@@ -879,7 +892,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     expect([status, headers.get('retry-after')]).toEqual([503, '17']);
   });
 
-  it('passes on a 403 or 429 of a case in passOn', async () => {
+  it('passes on a 403 or 429 whose error code is in passOn', async () => {
     const { request, close } = await start({ retries: 0 }, new ServiceExceptionFilter({ passOn: ['X_1'] }));
     const body = { message: 'said by the service', code: 'api_error', serviceStatus: 'X_1' };
     for (const [status, retryAfter] of [
@@ -894,7 +907,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     await close();
   });
 
-  it("passes on named fields of the service's body, wherever its message is passed on, and no others", async () => {
+  it("passes on the named fields of the service's body wherever its message is passed on, and no others", async () => {
     const filter = new ServiceExceptionFilter({
       passOn: ['X_1'],
       fields: ['status_detail', 'limit', 'none'],
@@ -917,7 +930,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     await close();
   });
 
-  it('says the doubt of a lost attempt, also where the next is answered 429', async () => {
+  it('says that the outcome is unknown after a lost attempt, even if the next one gets 429', async () => {
     const { app, request, close } = await start({ retries: 1 });
     const { axiosRef } = app.get(ServiceHttpService);
     axiosRef.interceptors.request.use((config) => Object.assign(config, { idempotencyKey: true }));
@@ -931,12 +944,12 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
     expect(answer.headers.get('retry-after')).toBeNull();
   });
 
-  it('ends an answer that had begun', async () => {
+  it('ends an answer that has already begun', async () => {
     const response = await fetch(`${await host.app.getUrl()}/begun`, { signal: AbortSignal.timeout(3_000) });
     expect(await response.text()).toBe('begun');
   });
 
-  it("answers 400 to input that the module itself refuses, as the host's ValidationPipe does", async () => {
+  it("answers 400 for input that the module refuses, as the application's ValidationPipe does", async () => {
     const input = { customer_id: '../x', permissions: [] };
     const { status, body } = await host.request('POST', '/link-session', input);
     expect(status).toBe(400);
@@ -944,7 +957,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
   });
 });
 
-describe('an inbound request that is passed on', () => {
+describe('An inbound request passed on as a body', () => {
   @Controller()
   class UploadController {
     constructor(private readonly http: ServiceHttpService) {}
@@ -975,7 +988,7 @@ describe('an inbound request that is passed on', () => {
   afterAll(() => app.close());
 
   it.each(['upload', 'upload-by-axios'])(
-    'is no body (%s): the client gets a 400, over a connection that goes on',
+    'is refused (%s): the client gets a 400, over a connection that stays open',
     async (path) => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       const url = `${await app.getUrl()}/${path}`;

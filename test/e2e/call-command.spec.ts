@@ -18,8 +18,8 @@ import { startSimulator } from '../helpers/simulators.js';
 
 const SANDBOX = { environment: 'sandbox', authentication: 'app-token' } as const;
 
-describe('nestjs-service', () => {
-  it('says what it can do, and its version', async () => {
+describe('The command nestjs-service', () => {
+  it('prints its help and its version', async () => {
     const manifest = await readFile(join(import.meta.dirname, '../../package.json'), 'utf8');
     const { version } = JSON.parse(manifest) as { version: string };
     const help =
@@ -31,7 +31,7 @@ describe('nestjs-service', () => {
     }
   });
 
-  it('does not take a fault of its own for wrong usage', async () => {
+  it('does not report an internal error as wrong usage', async () => {
     const fault = new Error('of its own');
     const out = () => {
       throw fault;
@@ -47,7 +47,7 @@ describe('nestjs-service', () => {
     ['a name of every object', ['constructor']],
     ['an option that the command does not have', ['doctor', '--ofline']],
     ['an argument that nothing takes', ['doctor', 'production']],
-  ])('ends with 2 for %s, and prints nothing where results go', async (_, args) => {
+  ])('exits with 2 for %s, and prints nothing to stdout', async (_, args) => {
     const io = commandIo();
     expect(await runCommand(args, io)).toBe(2);
     expect(io.printed()).toBe('');
@@ -55,7 +55,7 @@ describe('nestjs-service', () => {
   });
 });
 
-describe('nestjs-service call', () => {
+describe('The command nestjs-service call', () => {
   let simulator: ServiceSimulator;
   let folder: string;
 
@@ -92,7 +92,7 @@ describe('nestjs-service call', () => {
     return { code, printed, complained, bytes: Buffer.concat(written) };
   }
 
-  it.each(Object.entries(MODES))('prints what the service answers: %s', async (_, mode) => {
+  it.each(Object.entries(MODES))('prints the response of the service: %s', async (_, mode) => {
     const env = simulator.env(mode);
     const { code, printed, complained } = await call(['get', '/banks/v1?page=2'], { env });
     expect(code).toBe(0);
@@ -107,7 +107,7 @@ describe('nestjs-service call', () => {
     expect(simulator.apiRequests.map(({ path }) => path)).toEqual(['/banks/v1?page=2']);
   });
 
-  it('prints a refusal with what to do, ends with 1, and repeats nothing', async () => {
+  it('prints a refusal with what to do, exits with 1, and repeats nothing', async () => {
     simulator.fail({ path: '/banks/v1', times: 9, fault: { status: 503, json: { message: 'down' } } });
     const { code, printed, complained } = await call(['GET', '/banks/v1']);
     expect({ code, printed }).toEqual({ code: 1, printed: '{"message":"down"}' });
@@ -117,7 +117,7 @@ describe('nestjs-service call', () => {
     expect(simulator.apiRequests).toHaveLength(1);
   });
 
-  it('gets another token where the first is refused, as the application does', async () => {
+  it('gets another token if the first is refused, as the application does', async () => {
     simulator.fail({ path: '/banks/v1', fault: { status: 401 } });
     const env = simulator.env({ authentication: 'oauth' });
     expect(await call(['GET', '/banks/v1'], { env })).toMatchObject({ code: 0 });
@@ -125,7 +125,7 @@ describe('nestjs-service call', () => {
     expect(CALL_HELP).toContain('sent again only if its credentials were refused');
   });
 
-  it('has the status of the answer where the next token is refused', async () => {
+  it('prints the status of the response if the next token is refused too', async () => {
     simulator.fail({ path: '/banks/v1', fault: { status: 401 } });
     const ofSecond = { when: () => simulator.tokenRequests.length > 1, times: 9 };
     simulator.fail({ face: 'token', ...ofSecond, fault: { status: 401, json: { error: 'invalid_client' } } });
@@ -137,7 +137,7 @@ describe('nestjs-service call', () => {
     );
   });
 
-  it('has no answer where the attempt after a 401 is lost, and says that it may have been carried out', async () => {
+  it('says that a change may have been executed if the attempt after a 401 is lost', async () => {
     const path = '/consents/v1/c-1';
     simulator.fail({ path, fault: { status: 401 } });
     simulator.fail({ path, fault: 'reset' });
@@ -149,14 +149,14 @@ describe('nestjs-service call', () => {
     expect(complained).toMatch(/connection_reset: .*\. The request may have been carried out/);
   });
 
-  it('has no body of HEAD', async () => {
+  it('prints no body for HEAD', async () => {
     simulator.answer('HEAD', '/statements/v1', { headers: { 'x-pages': '3' } });
     const { code, printed, complained } = await call(['HEAD', '/statements/v1']);
     expect({ code, printed }).toEqual({ code: 0, printed: '' });
     expect(complained).toContain('\nx-pages: 3\n');
   });
 
-  it('sends what --data holds, byte for byte, in production with --yes alone', async () => {
+  it('sends --data byte for byte, in production only with --yes', async () => {
     const body = '{ "app_user_id":  "ü" }';
     const inFile = '{ "app_user_id":  "ö" }';
     const inUtf16 = '{ "app_user_id":  "ß" }';
@@ -182,7 +182,7 @@ describe('nestjs-service call', () => {
     expect(await call(['POST', '/customers/v1', '--data', body], { env })).toMatchObject({ code: 0 });
   });
 
-  it('deletes with --yes alone, in the sandbox too', async () => {
+  it('deletes only with --yes, in the sandbox too', async () => {
     simulator.answer('DELETE', '/accounts/v1/{id}', { status: 204 });
     const env = simulator.env(SANDBOX);
     const refused = await call(['DELETE', '/accounts/v1/1'], { env });
@@ -194,7 +194,7 @@ describe('nestjs-service call', () => {
     });
   });
 
-  it('shows no cookie, and no credential that comes back', async () => {
+  it('shows no cookie, and no credential that the service echoes', async () => {
     const sent = ({ headers }: { headers: Readonly<Record<string, string>> }) =>
       headers.authorization ?? headers['service-app-token'];
     simulator.answer('GET', '/mirror/v1', (request) => ({
@@ -231,7 +231,7 @@ describe('nestjs-service call', () => {
     ['JSON', (text: string) => text.replace(/\W/g, (found) => `\\u00${hexOf(found)}`)],
     ['an address', encodeURIComponent],
     ['a page', (text: string) => text.replace(/\W/g, (found) => `&#x${hexOf(found)};`)],
-  ])('shows no app token that comes back as it stands in %s', async (_, written) => {
+  ])('shows no echoed app token, as it is written in %s', async (_, written) => {
     const { appToken } = simulator;
     simulator.answer('GET', '/mirror/v1', { body: `<${written(appToken)}>` });
     simulator.answer('GET', '/part/v1', { body: `<${written('app/tok')}>` });
@@ -241,7 +241,7 @@ describe('nestjs-service call', () => {
     expect((await call(['GET', '/part/v1'])).printed).toBe(`<${written('app/tok')}>`);
   });
 
-  it('writes bytes as they are, and on a terminal text alone, with escapes', async () => {
+  it('writes bytes unchanged, and to a terminal only text with escapes', async () => {
     const pdf = Uint8Array.from([37, 80, 68, 70, 0, 255, 128]);
     simulator.answer('GET', '/statements/v1/{id}', { body: pdf });
     expect((await call(['GET', '/statements/v1/1'])).bytes).toEqual(Buffer.from(pdf));
@@ -258,7 +258,7 @@ describe('nestjs-service call', () => {
     expect(complained).not.toMatch(/[^\n\x20-\x7e]/);
   });
 
-  describe('as a process, with a body of 4 MiB', () => {
+  describe('as a process with a body of 4 MiB', () => {
     const BYTES = 4 * 1024 * 1024;
     beforeAll(() => simulator.answer('GET', '/big/v1', { body: 'x'.repeat(BYTES) }));
 
@@ -268,7 +268,7 @@ describe('nestjs-service call', () => {
       return spawn(node, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
     };
 
-    it('ends once a slow reader has all of it', async () => {
+    it('ends when a slow reader has read everything', async () => {
       const child = start();
       const ended = once(child, 'exit');
       child.stderr.resume();
@@ -281,7 +281,7 @@ describe('nestjs-service call', () => {
       expect(await ended).toEqual([0, null]);
     });
 
-    it('ends quietly when its reader is gone', async () => {
+    it('ends without a message when its reader has gone', async () => {
       const child = start();
       const ended = once(child, 'exit');
       const complained = text(child.stderr);
@@ -291,7 +291,7 @@ describe('nestjs-service call', () => {
       expect(await complained).toMatch(/keep-alive: .*\n\n$/);
     });
 
-    it('goes on for the reader of the body when nobody reads the rest', async () => {
+    it('goes on for the reader of stdout if nobody reads stderr', async () => {
       const child = start();
       const ended = once(child, 'exit');
       child.stderr.destroy();
@@ -300,7 +300,7 @@ describe('nestjs-service call', () => {
     });
   });
 
-  it('says why there is no answer', async () => {
+  it('says why there is no response', async () => {
     const env = { ...simulator.env(), SERVICE_BASE_URL: `https://127.0.0.1:${await deadPort()}` };
     const { code, printed, complained } = await call(['GET', '/banks/v1'], { env });
     expect({ code, printed }).toEqual({ code: 1, printed: '' });
@@ -308,7 +308,7 @@ describe('nestjs-service call', () => {
     expect(complained).not.toContain('HTTP ');
   });
 
-  it('says what is wrong with the configuration, and sends nothing', async () => {
+  it('reports faults of the configuration, and sends nothing', async () => {
     const { SERVICE_APP_TOKEN: _, ...env } = simulator.env();
     const { code, complained } = await call(['GET', '/banks/v1'], { env });
     expect(code).toBe(1);
@@ -316,7 +316,7 @@ describe('nestjs-service call', () => {
     expect(simulator.requests).toEqual([]);
   });
 
-  it('reads an env file, for a module with a name too', async () => {
+  it('reads an env file, also for a named module', async () => {
     const lines = Object.entries(simulator.env({ name: 'ksa' })).map(([name, value]) => `${name}="${value}"`);
     await writeFile(join(folder, 'ksa.env'), lines.join('\n'));
     const args = ['GET', '/banks/v1', '--env-file', 'ksa.env', '--name', 'ksa'];
@@ -348,7 +348,7 @@ describe('nestjs-service call', () => {
     expect(simulator.requests).toEqual([]);
   });
 
-  it('has a help', async () => {
+  it('prints its help', async () => {
     expect(await call(['--help'])).toMatchObject({ code: 0, printed: CALL_HELP });
   });
 });

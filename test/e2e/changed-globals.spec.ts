@@ -16,7 +16,7 @@ import { httpServer } from '../helpers/loopback.js';
 import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
 import { startSimulator } from '../helpers/simulators.js';
 
-describe('a host that changes globals', () => {
+describe('An application that changes globals', () => {
   let simulator: ServiceSimulator;
   let started: StartedModule;
 
@@ -31,7 +31,7 @@ describe('a host that changes globals', () => {
   });
 
   /** All that jest fakes by default: Date, performance, timers, nextTick and queueMicrotask. */
-  it('calls and tokens need no timer: a host that fakes all of them gets its answers', async () => {
+  it('gets its responses and tokens although it fakes all timers', async () => {
     jest.useFakeTimers();
     const { auth, banks, customers, module } = started;
     const id = 'user+1=a@example';
@@ -57,7 +57,7 @@ function replaceAgents(): () => void {
   };
 }
 
-describe('a host that replaces the agent of all requests in the process', () => {
+describe('An application that replaces the agent of all requests in the process', () => {
   const refused = {
     kind: 'tls',
     outcomeUnknown: false,
@@ -111,7 +111,7 @@ function feature(serviceModule: DynamicModule): { module: Type; service: Type<{ 
   return { module: FeatureModule, service: FeatureService };
 }
 
-describe('two calls of forRoot or forRootAsync', () => {
+describe('Two calls of forRoot or forRootAsync', () => {
   let simulators: ServiceSimulator[];
   const open: INestApplicationContext[] = [];
 
@@ -149,7 +149,7 @@ describe('two calls of forRoot or forRootAsync', () => {
     ['forRoot', (options) => ServiceModule.forRoot(options), DEEP_HASH],
     ['forRootAsync', (options) => ServiceModule.forRootAsync({ useFactory: () => options }), DEEP_HASH],
     ['forRoot, snapshot', (options) => ServiceModule.forRoot(options), { snapshot: true }],
-  ])('are two modules: %s', async (_name, make, settings) => {
+  ])('make two modules: %s', async (_name, make, settings) => {
     const features = simulators.map((simulator) =>
       feature(make(simulator.moduleOptions({ environment: 'sandbox' }))),
     );
@@ -161,7 +161,7 @@ describe('two calls of forRoot or forRootAsync', () => {
     ).toEqual([['token-of-a'], ['token-of-b']]);
   });
 
-  it('are one module where the result of one call is imported twice', async () => {
+  it('one call whose result is imported twice makes one module', async () => {
     for (const moduleIdGeneratorAlgorithm of ['deep-hash', 'reference'] as const) {
       const shared = ServiceModule.forRoot(simulators[0].moduleOptions({ environment: 'sandbox' }));
       const features = [feature(shared), feature(shared)];
@@ -172,7 +172,7 @@ describe('two calls of forRoot or forRootAsync', () => {
     }
   });
 
-  it('show no option, store or value of extraProviders to a host that serialises modules', () => {
+  it('show no option, store or value of extraProviders when modules are serialised', () => {
     const store: Record<string, unknown> = {
       toJSON: () => {
         throw new Error('serialised');

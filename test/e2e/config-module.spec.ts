@@ -29,7 +29,7 @@ async function later<T>(value: T): Promise<T> {
   return value;
 }
 
-describe('ServiceModule beside ConfigModule', () => {
+describe('ServiceModule with ConfigModule', () => {
   let simulator: ServiceSimulator;
   let options: ServiceModuleOptions;
   const { start: startHost, setVariables } = modulesOfBlock();
@@ -73,7 +73,7 @@ describe('ServiceModule beside ConfigModule', () => {
     ['validate', () => [config({ load: [namespace], validate: (found) => found })]],
     ['several of them', () => [config({ load: [flat] }), config({ load: [chain] })]],
   ];
-  it.each(SETUPS)('waits for what is loaded, wherever it is imported: %s', async (_, setup) => {
+  it.each(SETUPS)('waits for what ConfigModule loads, wherever it is imported: %s', async (_, setup) => {
     for (const order of ['before', 'after']) {
       const beside = await setup();
       const mine = ServiceModule.forRoot();
@@ -83,7 +83,7 @@ describe('ServiceModule beside ConfigModule', () => {
     }
   });
 
-  it('waits for one that forRootAsync imports, in its factory and for what the factory leaves out', async () => {
+  it('waits for a ConfigModule that forRootAsync imports, in the factory and for options that the factory leaves out', async () => {
     const seen: unknown[] = [];
     const module = await start([
       ServiceModule.forRootAsync({
@@ -126,7 +126,7 @@ describe('ServiceModule beside ConfigModule', () => {
     }
   });
 
-  it('gives a factory none where it may be missing and there is no ConfigModule, and says so where it needs it', async () => {
+  it('without ConfigModule injects no ConfigService if it is optional, and says so if it is required', async () => {
     const seen: unknown[] = [];
     const mine = (optional: boolean) =>
       ServiceModule.forRootAsync({
@@ -145,7 +145,7 @@ describe('ServiceModule beside ConfigModule', () => {
     expect(seen).toEqual([undefined]);
   });
 
-  it("reads a host's own ConfigService, with and without ConfigModule", async () => {
+  it("reads the application's own ConfigService, with and without ConfigModule", async () => {
     @Global()
     @Module({
       providers: [
@@ -165,7 +165,7 @@ describe('ServiceModule beside ConfigModule', () => {
     ['resolves to functions, as @golevelup/ts-jest does', () => () => () => undefined],
     ['answers undefined, as jest-mock-extended and sinon do', () => () => undefined],
     ['answers null, as ts-mockito does', () => () => null],
-  ])('in a test whose mock of ConfigService %s', (_, memberOf) => {
+  ])('in a test with a mock of ConfigService that %s', (_, memberOf) => {
     const createMock = () =>
       new Proxy({}, { get: (_target, name) => (name === 'then' ? undefined : memberOf(name)) });
     const filter = { provide: APP_FILTER, useClass: ServiceExceptionFilter };
@@ -176,7 +176,7 @@ describe('ServiceModule beside ConfigModule', () => {
       return list;
     };
 
-    it("reads the host's ConfigModule with useMocker(), also for the factory of forRootAsync", async () => {
+    it("reads the application's ConfigModule with useMocker(), also for the factory of forRootAsync", async () => {
       const mine = ServiceModule.forRootAsync({
         inject: [ConfigService],
         useFactory: (service: ConfigService) => ({ appToken: service.getOrThrow('SERVICE_APP_TOKEN') }),
@@ -196,14 +196,14 @@ describe('ServiceModule beside ConfigModule', () => {
       expect(await listOf(builder.useMocker(createMock))).toHaveLength(10);
     });
 
-    it('does not fail with a message about options that nobody has set', async () => {
+    it('does not report options that nobody has set', async () => {
       const builder = Test.createTestingModule({ imports: [config({}), ServiceModule.forRoot()] });
       const overridden = builder.overrideProvider(ConfigService).useValue(createMock());
       await expect(overridden.compile()).rejects.toThrow(/^ServiceModule found no SERVICE_\* variable/);
     });
   });
 
-  it('reads what validate made of the variables', async () => {
+  it('reads the variables as validate() has returned them', async () => {
     setVariables({ SERVICE_HTTP_TIMEOUT: 'soon' });
     const module = await start([
       config({ load: [namespace], validate: (found) => ({ ...found, SERVICE_HTTP_TIMEOUT: 5_000 }) }),
@@ -212,7 +212,7 @@ describe('ServiceModule beside ConfigModule', () => {
     expect(await module.get(BanksService).list()).toBeDefined();
   });
 
-  it('reads serviceConfig, globally loaded or by forFeature', async () => {
+  it('reads serviceConfig, loaded globally or by forFeature', async () => {
     setVariables(simulator.env({ environment: 'sandbox' }));
     for (const beside of [
       config({ isGlobal: true, load: [serviceConfig] }),
@@ -224,7 +224,7 @@ describe('ServiceModule beside ConfigModule', () => {
   });
 
   it.each([[{ port: 3000, url: 'https://x.invalid' }], [{ environment: undefined }], [['appToken']], [{}]])(
-    "leaves a host's own namespace 'service' alone: %j",
+    "ignores a namespace 'service' that the application uses for something else: %j",
     async (own) => {
       const beside = config({ isGlobal: true, load: [registerAs('service', () => own as object)] });
       const module = await start([beside, ServiceModule.forRoot(options)]);
@@ -233,7 +233,7 @@ describe('ServiceModule beside ConfigModule', () => {
     },
   );
 
-  it("names the namespace where there are faults, as it may be the host's own", async () => {
+  it('names the namespace if there are faults, because the application may use it for something else', async () => {
     const own = registerAs('service', () => ({
       name: 'billing',
       environment: 'dev',
@@ -260,7 +260,7 @@ describe('ServiceModule beside ConfigModule', () => {
     expect(faults.find(({ option }) => option === 'name')?.message).toMatch(/belongs beside the options/);
   });
 
-  it("reads 'service-<name>' for a named module, and nothing else", async () => {
+  it("reads only 'service-<name>' for a named module", async () => {
     const load = [
       registerAs('service', () => ({ appToken: 'of the other', environment: 'dev' })),
       registerAs('service-ksa', () => later(options)),
@@ -278,7 +278,7 @@ describe('ServiceModule beside ConfigModule', () => {
     );
   });
 
-  it('shows a factory the same ConfigService as HttpModule.registerAsync', async () => {
+  it('gives a factory the same ConfigService as HttpModule.registerAsync', async () => {
     const seen: Record<string, unknown[]> = { http: [], service: [] };
     const look = <T>(who: string, result: T) => {
       return (configService: ConfigService): T => {
@@ -323,7 +323,7 @@ describe('ServiceModule beside ConfigModule', () => {
       return message;
     }
 
-    it('says so where validate hides what the file has', async () => {
+    it('says so if validate() hides a variable of the file', async () => {
       const lines = [
         'PORT=1',
         'SERVICE_APP_TOKEN=a1',
@@ -339,7 +339,7 @@ describe('ServiceModule beside ConfigModule', () => {
       expect(message).not.toContain('Check that .env');
     });
 
-    it('says so where the file has no value for a variable of this module', async () => {
+    it('says so if the file has no value for a variable of this module', async () => {
       const lines = ['PORT=1', 'SERVICE_APP_TOKEN=a', 'SERVICE_KSA_APP_TOKEN='];
       const message = await messageWith(lines, () => [ConfigModule.forRoot()], 'ksa');
       expect(message).toMatch(
@@ -348,7 +348,7 @@ describe('ServiceModule beside ConfigModule', () => {
       expect(message).not.toContain('Check that .env');
     });
 
-    it('names skipProcessEnv where ConfigModule leaves out what the process has, of .env or not', async () => {
+    it('names skipProcessEnv if ConfigModule leaves out variables of the process', async () => {
       const beside = () => [ConfigModule.forRoot({ skipProcessEnv: true })];
       const skips =
         /\. SERVICE_APP_TOKEN is set, and ConfigModule does not give it: its option skipProcessEnv .* serviceConfig/;
@@ -357,7 +357,7 @@ describe('ServiceModule beside ConfigModule', () => {
       expect(await messageWith(['PORT=1'], beside)).toMatch(skips);
     });
 
-    it('is read where a PEM over several lines stands in it, whatever its last line looks like', async () => {
+    it('reads a PEM over several lines, whatever its last line looks like', async () => {
       // As node --env-file: the application imports no ConfigModule.
       const lines = [
         'SERVICE_TLS_CHAIN="-----BEGIN CERTIFICATE-----',
@@ -376,7 +376,7 @@ describe('ServiceModule beside ConfigModule', () => {
       expect(await messageWith(unquoted, () => [])).not.toContain('ConfigModule');
     });
 
-    it('is missing, unless the application has read the file by itself', async () => {
+    it('says that ConfigModule is missing, unless the application has read the file by itself', async () => {
       expect(await messageWith(['PORT=1'], () => [])).toMatch(/does not import ConfigModule/);
       // As dotenv or node --env-file.
       setVariables({ PORT: '1' });
@@ -384,7 +384,7 @@ describe('ServiceModule beside ConfigModule', () => {
     });
   });
 
-  it('rejects with what a load function throws', async () => {
+  it('rejects with the error of a load function', async () => {
     const sealed = (): Promise<never> =>
       later(null).then(() => Promise.reject(new Error('the vault is sealed')));
     for (const isGlobal of [true, false]) {

@@ -27,7 +27,7 @@ import { rejection, type StartedModule, startModule } from '../helpers/start-mod
 import { until } from '../helpers/until.js';
 
 /** What hangs first and answers then, over real TLS. The cases only wait: they run beside each other. */
-describe('an attempt that hangs', () => {
+describe('An attempt that hangs', () => {
   interface Started extends StartedModule {
     simulator: ServiceSimulator;
     create: (timeout?: number) => Promise<unknown>;
@@ -91,15 +91,12 @@ describe('an attempt that hangs', () => {
     expect(simulator.apiRequests).toHaveLength(3);
   });
 
-  it.concurrent(
-    'GET: as long as its own limit for an attempt, and as often as its own retries, allow',
-    async () => {
-      const { banks, fail, simulator } = await start({ timeout: 10_000, retries: 0 });
-      fail('hang');
-      await banks.list({ retries: 1, attemptTimeout: 1_500 });
-      expect(simulator.apiRequests).toHaveLength(2);
-    },
-  );
+  it.concurrent("is repeated for a GET within the call's own attemptTimeout and retries", async () => {
+    const { banks, fail, simulator } = await start({ timeout: 10_000, retries: 0 });
+    fail('hang');
+    await banks.list({ retries: 1, attemptTimeout: 1_500 });
+    expect(simulator.apiRequests).toHaveLength(2);
+  });
 
   it.concurrent('GET: the last attempt has all the time that is left', async () => {
     const { banks, fail, simulator } = await start({ timeout: 10_000, attemptTimeout: 1_500, retries: 1 });
@@ -184,7 +181,7 @@ describe('an attempt that hangs', () => {
   });
 
   it.concurrent(
-    'the token request: another connection follows one that says nothing; an answer may take longer',
+    'is repeated on another connection for a token request without a response, while a slow response is awaited',
     async () => {
       const { auth, relay, simulator } = await through({ to: 'authUrl', hang: 1 }, { connectTimeout: 1_500 });
       simulator.fail({ face: 'token', fault: { delayMs: 2_000 } });
@@ -195,7 +192,7 @@ describe('an attempt that hangs', () => {
   );
 });
 
-describe('a connection that the server closed while this process stood still', () => {
+describe('A connection that the server closed while the event loop was blocked', () => {
   let simulator: ServiceSimulator;
   let started: StartedModule;
   const create = () => started.customers.create({ app_user_id: randomUUID() });
@@ -214,7 +211,7 @@ describe('a connection that the server closed while this process stood still', (
   it.each<[string, (callback: () => void) => unknown]>([
     ['a timer', (callback) => setTimeout(callback, 1)],
     ['a callback of I/O', (callback) => readFile(import.meta.filename, callback)],
-  ])('is not taken by a POST out of %s', async (_, after) => {
+  ])('is not reused for a POST that is sent from %s', async (_, after) => {
     await start();
     await new Promise((resolve, reject) => {
       after(() => {
@@ -224,14 +221,14 @@ describe('a connection that the server closed while this process stood still', (
     });
   });
 
-  it('is not taken by a POST that waited for it', async () => {
+  it('is not reused for a POST that waited for it', async () => {
     await start({ maxSockets: 1 });
     await Promise.all([create().then(() => simulator.dropConnections()), create()]);
     expect(simulator.apiRequests.map(({ status }) => status)).toEqual([201, 201, 201]);
   });
 });
 
-describe('a call that waits for a token', () => {
+describe('A call that waits for a token', () => {
   let simulator: ServiceSimulator;
   let started: StartedModule;
   const handshakes = () => simulator.handshakes['oauth-base'].total;
@@ -244,7 +241,7 @@ describe('a call that waits for a token', () => {
     await simulator.stop();
   });
 
-  it('connects to the API while the token is requested, once, and all calls use that connection', async () => {
+  it('connects to the API once while the token is requested, and all calls use that connection', async () => {
     simulator.fail({ face: 'token', fault: { delayMs: 1_000 } });
     const calls = Promise.all([started.banks.list(), started.banks.list()]);
     await until(() => handshakes() === 1);
@@ -352,7 +349,7 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     await module.close();
   });
 
-  it('needs no certificate of a tls function either', async () => {
+  it('needs no certificate from a tls function either', async () => {
     const tls = () => ({});
     const { module } = await startModule({ ...options('http://127.0.0.1:1'), tls });
     await module.close();
@@ -392,7 +389,7 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     },
   );
 
-  nginxIt('has it bind tokens too', async () => {
+  nginxIt('gets tokens that are bound to the certificate of the sidecar', async () => {
     const { clientId, clientSecret } = simulator;
     const { module, auth, banks } = await startModule({
       ...options(sidecar, {
@@ -414,7 +411,7 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     await module.close();
   });
 
-  nginxIt('the doctor checks what it can', async () => {
+  nginxIt('is checked by the doctor as far as possible', async () => {
     const { clientId, clientSecret, appToken } = simulator;
     const io = commandIo({
       SERVICE_ENVIRONMENT: 'production',

@@ -71,14 +71,14 @@ describe("http.proxy: 'environment'", () => {
   /** Where an address leads. */
   const through = (address: string) => proxyChoice('environment')?.(address)?.reveal();
 
-  it('leads the API and tokens through it; NO_PROXY names one of both', async () => {
+  it('sends calls and token requests through the proxy, except to addresses in NO_PROXY', async () => {
     const HTTPS_PROXY = proxy.url;
     expect(await targetsWith({ HTTPS_PROXY })).toEqual([api, token].sort());
     expect(await targetsWith({ HTTPS_PROXY, NO_PROXY: api })).toEqual([token]);
     expect(await targetsWith({ HTTPS_PROXY, NO_PROXY: token })).toEqual([api]);
   });
 
-  it('is asked for: without it, and with a URL, the variables count for nothing', async () => {
+  it('is needed: without it, or with a URL, the variables are ignored', async () => {
     expect(await targetsWith({ HTTPS_PROXY: 'http://127.0.0.1:1', NO_PROXY: '' }, {})).toEqual([]);
     const given = { proxy: proxy.url };
     expect(await targetsWith({ HTTPS_PROXY: 'http://127.0.0.1:1', NO_PROXY: '*' }, given)).toHaveLength(2);
@@ -93,11 +93,14 @@ describe("http.proxy: 'environment'", () => {
     [{ HTTPS_PROXY: PROXY, ALL_PROXY: OTHER, all_proxy: OTHER }, PROXY],
     // For http addresses, of which only those on loopback are taken.
     [{ HTTP_PROXY: PROXY, http_proxy: PROXY }, undefined],
-  ])('with %j an https address leads to %s, an http address to none', (variables, expected) => {
-    setVariables(variables);
-    expect(through('https://10.0.0.7:8443')).toBe(expected);
-    expect(through('http://127.0.0.1:8080')).toBeUndefined();
-  });
+  ])(
+    'with %j uses the proxy %s for an https address, and none for an http address',
+    (variables, expected) => {
+      setVariables(variables);
+      expect(through('https://10.0.0.7:8443')).toBe(expected);
+      expect(through('http://127.0.0.1:8080')).toBeUndefined();
+    },
+  );
 
   it.each([
     ['*', false],
@@ -109,12 +112,12 @@ describe("http.proxy: 'environment'", () => {
     ['.0.0.7', false],
     // proxy-from-env knows no CIDR.
     ['10.0.0.0/8', true],
-  ])('NO_PROXY=%s: a proxy for 10.0.0.7, port 8443: %s', (list, expected) => {
+  ])('with NO_PROXY=%s uses a proxy for 10.0.0.7, port 8443: %s', (list, expected) => {
     setVariables({ HTTPS_PROXY: PROXY, [list === '*' ? 'no_proxy' : 'NO_PROXY']: list });
     expect(through('https://10.0.0.7:8443')).toBe(expected ? PROXY : undefined);
   });
 
-  it("decides for each origin of the host's own calls over auth.httpsAgent", async () => {
+  it("decides by the address of each request of the application's own over auth.httpsAgent", async () => {
     setVariables({ HTTPS_PROXY: proxy.url.replace('//', '//us%40er:s3cret@'), NO_PROXY: `127.0.0.1` });
     const { module, auth } = await startModule(options());
     const { port } = new URL(simulator.urls.sandboxUrl);
@@ -135,7 +138,7 @@ describe("http.proxy: 'environment'", () => {
   it.each([
     ['HTTPS_PROXY', '127.0.0.1:3128'],
     ['all_proxy', 'socks5://user:s3cret@proxy.example:1080'],
-  ])('names a faulty %s at start, and not its value', async (name, value) => {
+  ])('reports a faulty %s at the start without its value', async (name, value) => {
     setVariables({ [name]: value });
     const error = (await rejection(startModule(options()))) as ServiceConfigurationError;
     expect(error.faults).toEqual([
@@ -147,7 +150,7 @@ describe("http.proxy: 'environment'", () => {
     ]);
   });
 
-  it('names the variable where the proxy cannot be reached', async () => {
+  it('names the variable if the proxy cannot be reached', async () => {
     setVariables({ HTTPS_PROXY: 'http://user:s3cret@127.0.0.1:1' });
     const { options: resolved } = await resolveOptions(options());
     expect(resolved?.describeOption('http.proxy')).toBe('http.proxy (HTTPS_PROXY)');
@@ -160,7 +163,7 @@ describe("http.proxy: 'environment'", () => {
     await module.close();
   });
 
-  it('is as docs/configuration.md shows it', async () => {
+  it('works as docs/configuration.md shows it', async () => {
     const { fences } = await readDocument('docs/configuration.md');
     const block = fences.find(({ text }) => text.includes('SERVICE_HTTP_PROXY=environment'))?.text ?? '';
     setVariables(
@@ -184,28 +187,31 @@ describe("http.proxy: 'environment'", () => {
     expect(through('https://[::1]')).toBeUndefined();
   });
 
-  describe('left out', () => {
+  describe('if it is not set', () => {
     const FAR = 'https://no-such-host.invalid';
     const told =
       / HTTPS_PROXY is set, but ignored: to go through that proxy, set http\.proxy \(SERVICE_HTTP_PROXY\) to environment\.$/;
 
-    it.each(['the API', 'the token endpoint'])('is told where %s cannot be reached', async (place) => {
-      setVariables({ HTTPS_PROXY: 'http://127.0.0.1:1' });
-      const { baseUrl, authUrl } = simulator.urls;
-      const isApi = place === 'the API';
-      const { module, banks, auth } = await startModule({
-        ...options({ retries: 0 }),
-        ...(isApi && mutual()),
-        environment: 'production',
-        urls: isApi ? { baseUrl: `${FAR}/v`, authUrl } : { baseUrl, authUrl: FAR },
-      });
-      expect(await rejection(isApi ? banks.list() : auth.getApiToken())).toMatchObject({
-        kind: 'dns',
-        hint: expect.stringMatching(told),
-        options: [isApi ? 'urls.baseUrl' : 'urls.authUrl', 'http.proxy'],
-      });
-      await module.close();
-    });
+    it.each(['the API', 'the token endpoint'])(
+      'the error says that the variable is ignored if %s cannot be reached',
+      async (place) => {
+        setVariables({ HTTPS_PROXY: 'http://127.0.0.1:1' });
+        const { baseUrl, authUrl } = simulator.urls;
+        const isApi = place === 'the API';
+        const { module, banks, auth } = await startModule({
+          ...options({ retries: 0 }),
+          ...(isApi && mutual()),
+          environment: 'production',
+          urls: isApi ? { baseUrl: `${FAR}/v`, authUrl } : { baseUrl, authUrl: FAR },
+        });
+        expect(await rejection(isApi ? banks.list() : auth.getApiToken())).toMatchObject({
+          kind: 'dns',
+          hint: expect.stringMatching(told),
+          options: [isApi ? 'urls.baseUrl' : 'urls.authUrl', 'http.proxy'],
+        });
+        await module.close();
+      },
+    );
 
     it.each([
       ['cannot be connected with', FAR, { kind: 'timeout', phase: 'connecting' }, true],
@@ -221,7 +227,7 @@ describe("http.proxy: 'environment'", () => {
     });
   });
 
-  it('names a proxy that takes connections and opens no tunnel', async () => {
+  it('names a proxy that accepts connections but opens no tunnel', async () => {
     const silent = await rawServer(() => undefined);
     const given = { proxy: silent.url.replace('//', '//user:s3cret@'), retries: 0, connectTimeout: 200 };
     const { module, banks, auth } = await startModule({ ...options(given), ...mutual() });
@@ -240,7 +246,7 @@ describe("http.proxy: 'environment'", () => {
     await silent.close();
   });
 
-  it('tries again if the proxy cannot look the name up (404, as Privoxy and the npm package proxy say it)', async () => {
+  it('retries if the proxy cannot look the name up (404, as Privoxy and the npm package proxy respond)', async () => {
     let asked = 0;
     const unknown = await rawServer((socket) =>
       socket.once('data', () => {
@@ -286,7 +292,7 @@ describe("http.proxy: 'environment'", () => {
       return io.printed();
     }
 
-    it('says which proxy is for which address, and why', async () => {
+    it('says which proxy is used for which address, and why', async () => {
       const credentials = proxy.url.replace('//', '//user:s3cret@');
       const printed = await doctor({ HTTPS_PROXY: credentials, NO_PROXY: token });
       const way = `through the proxy ${new URL(proxy.url).host};`;
@@ -297,7 +303,7 @@ describe("http.proxy: 'environment'", () => {
       expect(proxy.targets).not.toContain(token);
     });
 
-    it('asks for a token without a proxy also where the proxy is down', async () => {
+    it('requests a token without a proxy even if the proxy of the API is down', async () => {
       const printed = await doctor({ HTTPS_PROXY: 'http://127.0.0.1:1', NO_PROXY: token });
       expect(printed).toMatch(
         /^failed +api\.connection .+$\n.+Check host and port of http\.proxy \(HTTPS_PROXY\)/m,
@@ -306,7 +312,7 @@ describe("http.proxy: 'environment'", () => {
       expect(printed).toMatch(/^skipped +api\.banks +Not checked, because api\.connection failed/m);
     });
 
-    it('says where a proxy is ignored, and that none is meant', async () => {
+    it('says if a proxy is ignored, and if none is intended', async () => {
       const far = { SERVICE_BASE_URL: 'https://no-such-host.invalid', HTTPS_PROXY: 'http://127.0.0.1:1' };
       expect(await doctor({ ...far, SERVICE_HTTP_PROXY: '' })).toMatch(
         /^failed +api\.connection +[^]*HTTPS_PROXY is set, but ignored: to go through that proxy, set http\.proxy/m,
@@ -316,7 +322,7 @@ describe("http.proxy: 'environment'", () => {
       );
     });
 
-    it('knows the variables of an env file, which ConfigModule sets for the application', async () => {
+    it('reads the variables of an env file, as ConfigModule does for the application', async () => {
       const folder = await mkdtemp(join(tmpdir(), 'proxy-'));
       const file = join(folder, '.env');
       await writeFile(file, `HTTPS_PROXY=${proxy.url}\nNO_PROXY=${token}\nSERVICE_HTTP_PROXY=environment\n`);
@@ -327,7 +333,7 @@ describe("http.proxy: 'environment'", () => {
       expect(io.printed()).toMatch(/^ok +token-endpoint\.connection +TLSv1\.3; /m);
     });
 
-    it('names a faulty variable', async () => {
+    it('reports a faulty variable', async () => {
       expect(await doctor({ HTTPS_PROXY: 'proxy.example:3128' })).toMatch(
         /^failed +HTTPS_PROXY +Must be the URL of a proxy.+\n.+Correct HTTPS_PROXY in the environment\.$/m,
       );

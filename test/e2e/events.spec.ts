@@ -64,7 +64,7 @@ describe('http.onCall', () => {
     durationMs: ms,
   };
 
-  it('is told of each call once it has ended, and of each request for a token', async () => {
+  it('is called once for each call that has ended, and for each token request', async () => {
     const { banks: service, customers, events } = await start('oauth', { http: { requestId: () => 'r-1' } });
     await service.list();
     await customers.create({ app_user_id: 'u-1' });
@@ -82,7 +82,7 @@ describe('http.onCall', () => {
     ]);
   });
 
-  it('names the beginning, as the wall clock was', async () => {
+  it('gets the start time of the wall clock', async () => {
     const { http, events } = await start();
     simulator.fail({ path: /banks/, fault: 'hang' });
     const before = Date.now();
@@ -92,7 +92,7 @@ describe('http.onCall', () => {
     expect(Math.abs(event.startedAt.getTime() - before)).toBeLessThan(event.durationMs / 2);
   });
 
-  it('names the module in each', async () => {
+  it('gets the name of the module', async () => {
     const { onCall, events } = listener();
     const options = { ...simulator.moduleOptions({ authentication: 'oauth' }), http: { onCall } };
     const module = await Test.createTestingModule({
@@ -109,7 +109,7 @@ describe('http.onCall', () => {
     expect(events).toStrictEqual([...each, ...each.map((event) => ({ ...event, module: 'ksa' }))]);
   });
 
-  it('is told once of a call that was tried again, with the ids of the last answer', async () => {
+  it('is called once for a call that was retried, with the ids of the last response', async () => {
     const { banks: service, events } = await start();
     simulator.fail({ path: /banks/, times: 2, fault: { status: 503 } });
     await service.list({ headers: { 'x-correlation-id': 'own' } });
@@ -130,7 +130,7 @@ describe('http.onCall', () => {
     ],
     ['no answer', 'reset', { error: 'connection_reset' }],
     ['no connection', undefined, { attempts: 1, error: 'connection_refused' }],
-  ])('is told of %s', async (_, fault, expected) => {
+  ])('is called for %s', async (_, fault, expected) => {
     const { urls } = simulator.moduleOptions();
     const baseUrl = fault ? urls.baseUrl : `https://127.0.0.1:${await freePort()}`;
     const options = { urls: { ...urls, baseUrl }, http: { retries: 0 } };
@@ -142,7 +142,7 @@ describe('http.onCall', () => {
     expect('status' in events[0]).toBe('status' in expected);
   });
 
-  it('is told of a call that a function of the host ends', async () => {
+  it('is called for a call that fails in a function of the application', async () => {
     const { http, events } = await start();
     const failing = (): never => {
       throw new TypeError('of the host');
@@ -155,8 +155,8 @@ describe('http.onCall', () => {
     expect(events).toStrictEqual([{ ...banks, attempts: 1, status: 200, error: 'host_error' }]);
   });
 
-  describe('is told of a call that its caller ends', () => {
-    it('before anything is sent: no attempt, or one that asked for a connection', async () => {
+  describe('is called for a call that its caller aborts', () => {
+    it('before anything is sent, with no attempt, or with one that asked for a connection', async () => {
       const { banks: service, http, events } = await start();
       const reason = new Error('mine');
       const controller = new AbortController();
@@ -175,7 +175,7 @@ describe('http.onCall', () => {
       for (const event of events) expect(event).toMatchObject({ ...banks, error: 'aborted' });
     });
 
-    it('in the wait for a token', async () => {
+    it('while it waits for a token', async () => {
       const { banks: service, events } = await start('oauth');
       simulator.fail({ path: /token/, fault: 'hang' });
       const controller = new AbortController();
@@ -186,7 +186,7 @@ describe('http.onCall', () => {
       expect(events).toContainEqual({ ...banks, attempts: 0, error: 'aborted' });
     });
 
-    it('on the way', async () => {
+    it('while the request is in flight', async () => {
       const events: ServiceCallEvent[] = [];
       const told = new EventEmitter();
       const onCall = (event: ServiceCallEvent) => {
@@ -212,7 +212,7 @@ describe('http.onCall', () => {
       ]);
     });
 
-    it('in the wait for another attempt', async () => {
+    it('in the pause before a retry', async () => {
       const controller = new AbortController();
       const warn = (line: string): void => {
         if (line.includes('another attempt follows')) setImmediate(() => controller.abort());
@@ -228,7 +228,7 @@ describe('http.onCall', () => {
     });
   });
 
-  it('is told of a call that got no token, and of the requests that failed', async () => {
+  it('is called for a call without a token, and for the token requests that failed', async () => {
     const { http, events } = await start('oauth');
     simulator.fail({ path: /token/, times: 9, fault: { status: 400 } });
     await rejection(http.delete('/orders/v1/{id}', { pathParams: { id: 'o-1' } }));
@@ -246,7 +246,7 @@ describe('http.onCall', () => {
     ]);
   });
 
-  it('is told of a token request in the async context of its first caller, of a renewal in that of the start', async () => {
+  it('runs in the async context of the first caller for a token request, and in that of the start for a renewal', async () => {
     const context = new AsyncLocalStorage<string>();
     const seen: (string | undefined)[] = [];
     const onCall = ({ kind }: ServiceCallEvent): void => {
@@ -260,7 +260,7 @@ describe('http.onCall', () => {
     simulator.tokenLifetime = 3_600;
   });
 
-  it('is told of both requests where the secret was rotated', async () => {
+  it('is called for both token requests if the secret was rotated', async () => {
     const secrets = [simulator.clientSecret];
     const oauth = { clientId: simulator.clientId, clientSecret: () => secrets[0] };
     const { auth, events } = await start('oauth', { oauth });
@@ -275,7 +275,7 @@ describe('http.onCall', () => {
     expect(inspect(events)).not.toMatch(/private/);
   });
 
-  it('is told of the calls that a shutdown ends', async () => {
+  it('is called for the calls that a shutdown ends', async () => {
     const { banks: service, module, events } = await start('mtls', { http: { shutdownTimeout: 0 } });
     simulator.fail({ path: /banks/, fault: 'hang' });
     const call = rejection(service.list());
@@ -285,7 +285,7 @@ describe('http.onCall', () => {
     expect(events).toStrictEqual([{ ...banks, attempts: 1, error: 'connection_closed' }]);
   });
 
-  it('has a route without ids, and no query', async () => {
+  it('gets a route without ids and without the query', async () => {
     const { origin } = new URL(simulator.urls.baseUrl);
     const urls = { ...simulator.moduleOptions().urls, baseUrl: `${origin}/base` };
     const { http: service, events } = await start('mtls', { urls });
@@ -304,7 +304,7 @@ describe('http.onCall', () => {
     expect(inspect(events)).not.toMatch(/private/);
   });
 
-  it('harms nothing where it throws, rejects or never returns', async () => {
+  it('does no harm if it throws, rejects or never returns', async () => {
     const listeners: (() => unknown)[] = [
       () => {
         throw new Error('of the host');
@@ -345,7 +345,7 @@ describe('http.logCalls', () => {
     ['oauth', 'bearer'],
     ['app-token', 'app token'],
   ] as const)(
-    'says of each call with %s: what, how it ended, and what authenticated it',
+    'logs each call with %s: its route, its outcome, and what authenticated it',
     async (mode, kinds) => {
       expect(await linesOf(mode, true)).toEqual([
         `GET /banks/v1: 200 after N ms, 2 attempts, with ${kinds}, correlation id own-1`,
@@ -355,7 +355,7 @@ describe('http.logCalls', () => {
     },
   );
 
-  it('is off by default: then only calls that fail have a line', async () => {
+  it('is off by default, so that only calls that fail have a line', async () => {
     expect(await linesOf('mtls')).toEqual(['GET /orders/v1/{}: 404 after N ms, correlation id own-2']);
   });
 });

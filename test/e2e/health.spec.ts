@@ -53,7 +53,7 @@ describe('CachedCheck', () => {
     });
   });
 
-  it('makes one request for all who ask within a minute, and another one after it', async () => {
+  it('makes one request for all checks within a minute, and another one afterwards', async () => {
     const first = [check.getOutcome(3_000), check.getOutcome(3_000)];
     await settle();
     requests[0].resolve();
@@ -77,7 +77,7 @@ describe('CachedCheck', () => {
     ['api_error 503', new ServiceApiError({ status: 503, message: 'secret', method: 'GET', path: '/' })],
     ['unknown', new Error('secret')],
   ])(
-    'asks 10 s after a failure, tells it once a minute, and shows its code alone: %s',
+    'repeats the request 10 s after a failure, logs it once a minute, and shows only its code: %s',
     async (code, error) => {
       const outcome = check.getOutcome(3_000);
       await settle();
@@ -102,7 +102,7 @@ describe('CachedCheck', () => {
     },
   );
 
-  it('tells another failure at once', async () => {
+  it('logs a different failure at once', async () => {
     for (const [index, kind] of (['refused', 'dns'] as const).entries()) {
       const outcome = check.getOutcome(3_000);
       await settle();
@@ -113,7 +113,7 @@ describe('CachedCheck', () => {
     expect(failures).toHaveLength(2);
   });
 
-  it('keeps nobody waiting for longer than they want, and the request goes on for the others', async () => {
+  it('lets each caller wait only as long as it wants, while the request goes on for the others', async () => {
     const hasty = check.getOutcome(100);
     const patient = check.getOutcome(3_000);
     await clock.advance(100);
@@ -189,7 +189,7 @@ describe('ServiceHealthIndicator', () => {
   const mtls = () => simulator.moduleOptions({ environment: 'production', authentication: 'mtls' });
   const oauth = () => simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
 
-  it('answers for each module by its own, over HTTP', async () => {
+  it('reports each module by its own name, over HTTP', async () => {
     await start(mtls(), other.moduleOptions({ environment: 'sandbox', authentication: 'oauth' }));
     const { status, body } = await health();
     expect(status).toBe(200);
@@ -209,7 +209,7 @@ describe('ServiceHealthIndicator', () => {
     expect([simulator.requests.length, other.requests.length]).toEqual([1, 2]);
   });
 
-  it('says 503 where a module is not healthy, and which', async () => {
+  it('answers 503 if a module is not healthy, and names it', async () => {
     await start(mtls());
     simulator.fail({ path: '/banks/v1', fault: { status: 500 } });
     const { status, body } = await health();
@@ -231,7 +231,7 @@ describe('ServiceHealthIndicator', () => {
     ]);
   });
 
-  it('takes a token from the cache, without a request and while it is renewed', async () => {
+  it('uses a token from the cache, without a request and during its renewal', async () => {
     const indicator = await start(oauth());
     const auth = module.get(ServiceAuthService);
     await auth.getApiToken();
@@ -242,7 +242,7 @@ describe('ServiceHealthIndicator', () => {
     expect(simulator.tokenRequests).toHaveLength(1);
   });
 
-  it('asks a failing token endpoint once, however many probes come, and notices a token that others got', async () => {
+  it('sends one request to a failing token endpoint, however many probes come, and notices a token that others got', async () => {
     const indicator = await start(oauth());
     const fault = simulator.fail({ face: 'token', fault: { status: 503 }, times: 99 });
     const down = {
@@ -263,7 +263,7 @@ describe('ServiceHealthIndicator', () => {
     expect(simulator.tokenRequests).toHaveLength(2);
   });
 
-  it('leaves callers their further attempts, where they wait for the same request', async () => {
+  it('does not take further attempts from callers that wait for the same request', async () => {
     const indicator = await start(oauth());
     simulator.fail({ face: 'token', fault: { status: 503 }, times: 2 });
     const [probe, token] = await Promise.all([
@@ -275,7 +275,7 @@ describe('ServiceHealthIndicator', () => {
     expect(simulator.tokenRequests).toHaveLength(3);
   });
 
-  it('ends within its time', async () => {
+  it('ends within its timeout', async () => {
     const indicator = await start(oauth());
     simulator.fail({ face: 'token', fault: 'hang' });
     simulator.fail({ path: '/banks/v1', fault: 'hang' });
@@ -288,7 +288,7 @@ describe('ServiceHealthIndicator', () => {
     });
   });
 
-  it('says that it is unhealthy at and after a shutdown, without a request', async () => {
+  it('is unhealthy during and after a shutdown, without a request', async () => {
     const indicator = await start(oauth());
     expect(await indicator.isHealthy('s', { ping: true })).toMatchObject({ s: { status: 'up' } });
     const seen = simulator.requests.length;
@@ -358,14 +358,14 @@ describe('ServiceHealthIndicator', () => {
         },
       },
     ],
-  ])('tells %s, and nothing that is not for everybody', async (_, identityStatus, options, expected) => {
+  ])('reports %s, and nothing confidential', async (_, identityStatus, options, expected) => {
     const indicator = await startStub({ identityStatus });
     const { s } = await indicator.isHealthy('s', options);
     expect(s).toEqual({ token: { ok: true, checkedAt: expect.any(String) }, ...expected });
     expect(JSON.stringify(s)).not.toMatch(/secret|CN=|AB:CD|stub-token/);
   });
 
-  it('works with the doubles of a test', async () => {
+  it('works with stubService', async () => {
     const indicator = await startStub({
       getApiToken: () => {
         throw serviceErrors.token('token_refused');
