@@ -101,7 +101,7 @@ async function startWith(given: Given, way: Way) {
   return { paths, application: start(way.startsWith('option') ? options : undefined) };
 }
 
-describe('A bad certificate, key or chain ends the start of an application', () => {
+describe('A bad certificate, key or chain at the start of an application', () => {
   // One for each way; test/unit/tls/material.spec.ts has a row for each fault.
   it.each<[string, Way, () => Given | Promise<Given>, Key, RegExp]>([
     [
@@ -135,7 +135,7 @@ describe('A bad certificate, key or chain ends the start of an application', () 
       'passphrase',
       /the passphrase does not open the private key.*it is wrong \(.*\), the key is damaged/,
     ],
-  ])('%s (%s)', async (_what, way, given, at, says) => {
+  ])('ends the start for %s (%s)', async (_what, way, given, at, says) => {
     const { paths, application } = await startWith({ ...good(), ...(await given()) }, way);
     const error = await rejection(application);
     expect(error).toBeInstanceOf(ServiceCertificateError);
@@ -149,14 +149,14 @@ describe('A bad certificate, key or chain ends the start of an application', () 
     expect(withoutPaths(message, folder)).not.toMatch(/[A-Za-z0-9+/]{40}|open sesame|open barley/);
   });
 
-  it('an empty chain given as text is malformed, which is said once', async () => {
+  it('ends the start once for an empty chain given as text', async () => {
     const { application } = await startWith({ ...good(), chain: ' ' }, 'option, as text');
     expect(await rejection(application)).toMatchObject({
       faults: [{ option: 'tls.chain', message: 'must be text or { file: path }, and not empty' }],
     });
   });
 
-  it('a tls function that fails, or returns no certificate where one is needed', async () => {
+  it('ends the start for a tls function that fails, or returns no certificate although one is needed', async () => {
     const sealed = Object.assign(new Error('token s.1234 refused'), { code: 'VAULT_SEALED' });
     await expect(start(() => Promise.reject(sealed))).rejects.toThrow(
       /tls: the function failed \(VAULT_SEALED: token s\.1234 refused\)\. Check the vault or store that it reads\.$/,
@@ -173,7 +173,7 @@ describe('The certificate in use', () => {
     ['option, as a file', 'a byte order mark', (text) => `\uFEFF${text}`],
     ['variable', 'newlines escaped', (text) => text.replaceAll('\n', '\\n')],
     ['variable _FILE', 'base64', (text) => Buffer.from(text).toString('base64')],
-  ])('is given as %s: %s, with the chain and the key in one file', async (way, _name, form) => {
+  ])('is read as %s: %s, with the chain and the key in one file', async (way, _name, form) => {
     const whole = form(app.privateKey + app.certificate + simulator.chain);
     const given = { certificate: whole, privateKey: whole, chain: form(simulator.chain) };
     const { application } = await startWith(given, way);
@@ -181,7 +181,7 @@ describe('The certificate in use', () => {
     expect(simulator.requests.at(-1)?.certificateSubject).toBe(app.subject);
   });
 
-  it('is shown with subject, issuer, fingerprint and dates, and is healthy', async () => {
+  it('has subject, issuer, fingerprint and dates in auth.certificate, and is healthy', async () => {
     const logger = new CollectingLogger();
     const auth = (await start(simulator.moduleOptions().tls, logger)).get(ServiceAuthService);
     const { subject, issuer, fingerprint256, validFrom, validTo } = new X509Certificate(app.certificate);
@@ -197,7 +197,7 @@ describe('The certificate in use', () => {
     expect(logger.lines.join('\n')).not.toMatch(/expires in/);
   });
 
-  it('is warned of with its date where it ends soon', async () => {
+  it('causes a warning with its date if it expires soon', async () => {
     const notAfter = new Date(Math.floor((Date.now() + 20 * DAY_MS) / 1000) * 1000);
     const soon = await simulator.issueCertificate({ commonName: 'soon', notBefore: new Date(0), notAfter });
     const logger = new CollectingLogger();
@@ -211,7 +211,7 @@ describe('The certificate in use', () => {
     expect(auth.identityStatus).toMatchObject({ healthy: true, daysLeft: 19 });
   });
 
-  it('serves other clients too: node:https and axios, over one pool', async () => {
+  it('is used by other clients too: node:https and axios, over one pool', async () => {
     const auth = (await start(simulator.moduleOptions().tls)).get(ServiceAuthService);
     const url = `${simulator.urls.baseUrl}/banks/v1`;
     const headers = await auth.authorizationHeaders();
@@ -230,7 +230,7 @@ describe('The certificate in use', () => {
 
 const openssl = findPeer('openssl');
 itWith(openssl, 'a server that knows its root alone')(
-  'a server that knows its root alone refuses ours: the hint names the issuer, whose certificate helps after ours',
+  'A server that knows only its root refuses our certificate, and the hint names the issuer whose certificate has to follow',
   async () => {
     const [authority, ours] = await Promise.all([createAuthority(), createAuthority('Our')]);
     const client = await ours.client('ours');
@@ -272,7 +272,7 @@ itWith(openssl, 'a server that knows its root alone')(
 );
 
 itWith(openssl, 'a key that TLS 1.3 never sends')(
-  'a key that TLS 1.3 never sends: warned of at the start and by the doctor, and named when the server misses the certificate',
+  'A key that TLS 1.3 never sends causes a warning at the start and by the doctor, and is named if the server misses the certificate',
   async () => {
     const authority = await createAuthority();
     const { stdout } = await promisify(execFile)(requirePeer(openssl), [
@@ -447,30 +447,36 @@ describe('An alert about our certificate', () => {
   const ofFirst = () => new X509Certificate(first.certificate).fingerprint256;
   const posts = (done: string[]) => done.filter((each) => each === 'POST /a').length;
 
-  it.each(DOUBTS)('%s, %s, %d: a POST is sent once, and its outcome is unknown', async (...how) => {
-    for (const hasNewPair of [true, false]) {
-      const { http, done, reloads } = await refusing(how, hasNewPair);
-      const error = await rejection(http.post('/a', {}));
-      expect(error).toBeInstanceOf(ServiceConnectionError);
-      expect(error).toMatchObject({ kind: 'tls', outcomeUnknown: true, method: 'POST', path: '/a' });
-      expect((error as Error).message).toContain(ofFirst());
-      expect(posts(done)).toBe(1);
-      // For the next call.
-      expect(reloads()).toBe(1);
-      expect(await http.post('/a', {})).toEqual({ ok: true });
-    }
-  });
+  it.each(DOUBTS)(
+    'over %s, %s, alert %d: a POST is sent once, and its outcome is unknown',
+    async (...how) => {
+      for (const hasNewPair of [true, false]) {
+        const { http, done, reloads } = await refusing(how, hasNewPair);
+        const error = await rejection(http.post('/a', {}));
+        expect(error).toBeInstanceOf(ServiceConnectionError);
+        expect(error).toMatchObject({ kind: 'tls', outcomeUnknown: true, method: 'POST', path: '/a' });
+        expect((error as Error).message).toContain(ofFirst());
+        expect(posts(done)).toBe(1);
+        // For the next call.
+        expect(reloads()).toBe(1);
+        expect(await http.post('/a', {})).toEqual({ ok: true });
+      }
+    },
+  );
 
-  it.each([...DOUBTS, ...PROOFS])('%s, %s, %d: a GET is sent once more with a new pair', async (...how) => {
-    const renewed = await refusing(how, true);
-    expect(await renewed.http.get('/a')).toEqual({ ok: true });
-    const error = await rejection((await refusing(how, false)).http.get('/a'));
-    expect(error).toBeInstanceOf(ServiceCertificateError);
-    expect((error as Error).message).toContain(ofFirst());
-  });
+  it.each([...DOUBTS, ...PROOFS])(
+    'over %s, %s, alert %d: a GET is sent once more with a new certificate',
+    async (...how) => {
+      const renewed = await refusing(how, true);
+      expect(await renewed.http.get('/a')).toEqual({ ok: true });
+      const error = await rejection((await refusing(how, false)).http.get('/a'));
+      expect(error).toBeInstanceOf(ServiceCertificateError);
+      expect((error as Error).message).toContain(ofFirst());
+    },
+  );
 
   it.each(SUSPICIONS)(
-    '%s, %s, %d: a POST is in doubt, a GET is sent once more with a new pair, and the hint names the certificate',
+    'over %s, %s, alert %d: a POST is in doubt, a GET is sent once more with a new certificate, and the hint names the certificate',
     async (...how) => {
       const { http, reloads } = await refusing(how, false);
       const error = await rejection(http.post('/a', {}));
@@ -482,7 +488,7 @@ describe('An alert about our certificate', () => {
   );
 
   it.each(EARLY)(
-    '%s, %s, %d: the hint names the certificate, and a POST is sent with a new pair',
+    'over %s, %s, alert %d: the hint names the certificate, and a POST is sent with a new one',
     async (...how) => {
       const error = await rejection((await refusing(how, false)).http.post('/a', {}));
       expect(error).toMatchObject({ code: 'connection_tls', outcomeUnknown: false });
@@ -496,14 +502,17 @@ describe('An alert about our certificate', () => {
     },
   );
 
-  it.each(UNRELATED)('%s, %s, %d: is not about the certificate, and a POST is in doubt', async (...how) => {
-    const { http, reloads } = await refusing(how, true);
-    const error = await rejection(http.post('/a', {}));
-    expect(error).toMatchObject({ code: 'connection_tls', outcomeUnknown: true });
-    expect(reloads()).toBe(0);
-  });
+  it.each(UNRELATED)(
+    'over %s, %s, alert %d is not about the certificate, and a POST is in doubt',
+    async (...how) => {
+      const { http, reloads } = await refusing(how, true);
+      const error = await rejection(http.post('/a', {}));
+      expect(error).toMatchObject({ code: 'connection_tls', outcomeUnknown: true });
+      expect(reloads()).toBe(0);
+    },
+  );
 
-  it('that answers the ClientHello is not about the certificate', async () => {
+  it('in response to the ClientHello is not about the certificate', async () => {
     const server = await rawServer((socket) => socket.once('data', () => socket.end(plainAlert(40))));
     const { certificate, key: privateKey } = first;
     let readings = 0;
@@ -524,7 +533,7 @@ describe('An alert about our certificate', () => {
     expect(readings).toBe(1);
   });
 
-  it.each([40, 50])('%d without a configured one: says that it may be missing', async (alert) => {
+  it.each([40, 50])('%d without a configured certificate says that it may be missing', async (alert) => {
     const { serverChain: cert, server, chain } = authority;
     const options = { cert, key: server.key, ca: chain, requestCert: true, rejectUnauthorized: false };
     const api = await alertingServer(
@@ -550,24 +559,30 @@ describe('An alert about our certificate', () => {
     });
   });
 
-  it.each(DOUBTS)('%s, %s, %d: a POST with a key is sent once more with a new pair', async (...how) => {
-    const renewed = await refusing(how, true);
-    const key = { idempotencyKey: 'k-1' };
-    expect(await renewed.http.post('/a', {}, key)).toEqual({ ok: true });
-    expect(posts(renewed.done)).toBe(2);
-    const error = await rejection((await refusing(how, false)).http.post('/a', {}, key));
-    expect(error).toMatchObject({ kind: 'tls', outcomeUnknown: true, idempotencyKey: 'k-1' });
-  });
+  it.each(DOUBTS)(
+    'over %s, %s, alert %d: a POST with an idempotency key is sent once more with a new certificate',
+    async (...how) => {
+      const renewed = await refusing(how, true);
+      const key = { idempotencyKey: 'k-1' };
+      expect(await renewed.http.post('/a', {}, key)).toEqual({ ok: true });
+      expect(posts(renewed.done)).toBe(2);
+      const error = await rejection((await refusing(how, false)).http.post('/a', {}, key));
+      expect(error).toMatchObject({ kind: 'tls', outcomeUnknown: true, idempotencyKey: 'k-1' });
+    },
+  );
 
-  it.each(PROOFS)('%s, %s, %d: a POST is sent once more with a new pair, else refused', async (...how) => {
-    const renewed = await refusing(how, true);
-    expect(await renewed.http.post('/a', {})).toEqual({ ok: true });
-    const { http, reloads } = await refusing(how, false);
-    const error = await rejection(http.post('/a', {}));
-    expect(error).toBeInstanceOf(ServiceCertificateError);
-    expect((error as Error).message).toContain(ofFirst());
-    expect(reloads()).toBe(1);
-  });
+  it.each(PROOFS)(
+    'over %s, %s, alert %d: a POST is sent once more with a new certificate, or fails as refused without one',
+    async (...how) => {
+      const renewed = await refusing(how, true);
+      expect(await renewed.http.post('/a', {})).toEqual({ ok: true });
+      const { http, reloads } = await refusing(how, false);
+      const error = await rejection(http.post('/a', {}));
+      expect(error).toBeInstanceOf(ServiceCertificateError);
+      expect((error as Error).message).toContain(ofFirst());
+      expect(reloads()).toBe(1);
+    },
+  );
 });
 
 describe("A server that refuses without an alert, as Node's own does", () => {
@@ -615,7 +630,7 @@ describe("A server that refuses without an alert, as Node's own does", () => {
   }
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    '%s: reads the files again before a GET is tried again',
+    'over %s lets the files be read again before a GET is retried',
     async (maxVersion) => {
       const { server, http, events, replace } = await refusing({ maxVersion });
       await replace(known);
@@ -625,7 +640,7 @@ describe("A server that refuses without an alert, as Node's own does", () => {
     },
   );
 
-  it('names both causes, and leaves a POST in doubt; the next call has the new files', async () => {
+  it('gives an error that names both causes, and leaves a POST in doubt; the next call uses the new files', async () => {
     const { server, http, replace } = await refusing();
     await replace(known);
     expect(await rejection(http.post('/a', {}))).toMatchObject({
@@ -638,7 +653,7 @@ describe("A server that refuses without an alert, as Node's own does", () => {
     expect(server.subjects).toEqual(['known']);
   });
 
-  it('does not call a tls function', async () => {
+  it('does not cause a call of the tls function', async () => {
     let calls = 0;
     const { http } = await refusing({}, () => {
       calls += 1;
@@ -648,7 +663,7 @@ describe("A server that refuses without an alert, as Node's own does", () => {
     expect(calls).toBe(1);
   });
 
-  it('is told from one that crashes after it has sent a session ticket', async () => {
+  it('is distinguished from a server that crashes after it has sent a session ticket', async () => {
     const { http, auth, server } = await refusing({ onRequest: () => undefined }, known);
     const error = rejection(http.post('/a', {}));
     await until(() => {
@@ -660,7 +675,7 @@ describe("A server that refuses without an alert, as Node's own does", () => {
     expect(message + hint).not.toMatch(/certificate/);
   });
 
-  it('says nothing of certificates if none is configured', async () => {
+  it('gives an error without a word about certificates if none is configured', async () => {
     const { serverChain: cert, server, chain } = authority;
     const options = { cert, key: server.key, ca: chain, requestCert: true, rejectUnauthorized: false };
     const api = await alertingServer(
@@ -684,7 +699,7 @@ describe("A server that refuses without an alert, as Node's own does", () => {
   });
 });
 
-describe('The certificates of a simulator', () => {
+describe('Certificates of the simulator', () => {
   let own: ServiceSimulator;
   const startOwn = simulatorsOfBlock((options) => ServiceSimulator.start(options));
   beforeAll(async () => {
@@ -694,7 +709,7 @@ describe('The certificates of a simulator', () => {
   const blocks = (pem: string) =>
     (pem.match(/-----BEGIN[^]+?-----END [A-Z ]+-----/g) ?? []).map((each) => new X509Certificate(each));
 
-  it('form a chain: application, intermediate, root', () => {
+  it('form a chain of application, intermediate and root', () => {
     const application = new X509Certificate(own.application.certificate);
     const [intermediate, root] = blocks(own.chain);
     expect(application.checkIssued(intermediate)).toBe(true);
@@ -706,7 +721,7 @@ describe('The certificates of a simulator', () => {
     expect(own.application.subject).toBe('CN=application, O=Simulated Application');
   });
 
-  it('serve a server certificate for 127.0.0.1 and localhost, with the intermediate, that verifies with the chain alone', async () => {
+  it('include a server certificate for 127.0.0.1 and localhost, with the intermediate, that verifies with the chain alone', async () => {
     const { port } = new URL(own.urls.sandboxUrl);
     const [intermediate, root] = blocks(own.chain);
     for (const ca of [own.chain, root.toString()]) {
@@ -723,7 +738,7 @@ describe('The certificates of a simulator', () => {
       expect(await failCode(call(own, own.urls.sandboxUrl, { ca }))).toMatch(/CERT|SIGNATURE/);
   });
 
-  it('are issued with the name, dates and passphrase asked for', async () => {
+  it('are issued with the requested name, dates and passphrase', async () => {
     const notBefore = new Date('2030-01-01T00:00:00Z');
     const notAfter = new Date('2031-01-01T00:00:00Z');
     const issued = await own.issueCertificate({
@@ -744,14 +759,14 @@ describe('The certificates of a simulator', () => {
     expect(certificate.checkPrivateKey(key)).toBe(true);
   });
 
-  it('are foreign on demand: same form, another root', async () => {
+  it('can be foreign, with the same form but another root', async () => {
     const foreign = await own.issueCertificate({ foreign: true });
     const [intermediate, root] = blocks(foreign.chain);
     expect(new X509Certificate(foreign.certificate).verify(intermediate.publicKey)).toBe(true);
     expect(root.fingerprint256).not.toBe(blocks(own.chain)[1].fingerprint256);
   });
 
-  it('live as long as asked for', async () => {
+  it('have the requested lifetime', async () => {
     const short = await startOwn({ certificates: { applicationLifetime: 86_400 } });
     const { validTo } = new X509Certificate(short.application.certificate);
     expect((Date.parse(validTo) - Date.now()) / DAY_MS).toBeCloseTo(1, 2);
@@ -761,7 +776,7 @@ describe('The certificates of a simulator', () => {
     ['foreign', { foreign: true }, /SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO/],
     ['expired', { notAfter: new Date(Date.now() - 1000) }, /^CERT_HAS_EXPIRED$/],
     ['for another host', { names: ['elsewhere.example'] }, /^ERR_TLS_CERT_ALTNAME_INVALID$/],
-  ])('can be replaced on the server by one that is %s, and put back', async (_, request, code) => {
+  ])('of the server can be replaced by one that is %s, and restored', async (_, request, code) => {
     const url = `${own.urls.sandboxUrl}/echo/v1`;
     await own.useServerCertificate({ face: 'sandbox', ...request });
     expect(await failCode(call(own, url))).toMatch(code);
@@ -770,7 +785,7 @@ describe('The certificates of a simulator', () => {
     expect((await call(own, url)).status).toBe(401);
   });
 
-  it('need an optional peer, whose absence is explained', () => {
+  it('need an optional peer dependency, and a clear error says so if it is missing', () => {
     const absent = Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' });
     const message: unknown = expect.stringContaining('npm i -D @peculiar/x509');
     expect(explainMissingPeer(absent)).toMatchObject({ message });
@@ -779,7 +794,7 @@ describe('The certificates of a simulator', () => {
   });
 });
 
-describe('Client certificates on a simulator', () => {
+describe('Client certificates of the simulator', () => {
   const startOne = simulatorsOfBlock();
   const REVOKED = /^ERR_SSL_SSL(V3|\/TLS)_ALERT_CERTIFICATE_REVOKED$/;
 
@@ -790,7 +805,7 @@ describe('Client certificates on a simulator', () => {
     return { one, base: `${baseUrl}/banks/v1`, sandboxMtls: `${sandboxMtlsUrl}/banks/v1`, headers };
   }
 
-  it('are accepted on both mTLS servers, and recorded', async () => {
+  it('are accepted by both mTLS servers, and recorded', async () => {
     const { one, base, sandboxMtls, headers } = await serve();
     const certificate = one.application;
     expect((await call(one, base, { certificate, headers })).status).toBe(200);
@@ -824,7 +839,7 @@ describe('Client certificates on a simulator', () => {
       /^ERR_SSL_SSL(V3|\/TLS)_ALERT_BAD_CERTIFICATE$/,
       'bad_certificate',
     ],
-  ])('are refused with a TLS alert when %s', async (_, request, code, alert) => {
+  ])('are refused with a TLS alert if they are %s', async (_, request, code, alert) => {
     const { one, base, sandboxMtls, headers } = await serve();
     const certificate = await one.issueCertificate(request);
     expect(await failCode(call(one, base, { certificate, headers }))).toMatch(code);
@@ -838,7 +853,7 @@ describe('Client certificates on a simulator', () => {
     expect(one.requests).toEqual([]);
   });
 
-  it('are refused under other ciphers and without a subject too; the newest refusals are kept', async () => {
+  it('are refused with other ciphers and without a subject too, and the newest refusals are kept', async () => {
     const { one, base, headers } = await serve({ maxRequests: 2 });
     const { certificate: cert, key } = await issue('');
     for (const ciphers of [undefined, 'TLS_AES_128_GCM_SHA256', 'TLS_CHACHA20_POLY1305_SHA256'])
@@ -860,7 +875,7 @@ describe('Client certificates on a simulator', () => {
     expect((await call(one, base, { headers: bearer, certificate: one.application })).status).toBe(200);
   });
 
-  it('are missed on {base_url} with an HTML 400, unless there is a bearer', async () => {
+  it('if missing cause an HTML 400 on {base_url}, unless there is a bearer', async () => {
     const { one, base, headers } = await serve();
     const refused = await call(one, base, { headers });
     expect(refused.status).toBe(400);
@@ -870,7 +885,7 @@ describe('Client certificates on a simulator', () => {
     expect((await call(one, base, { headers: { authorization } })).status).toBe(200);
   });
 
-  it('are refused with an HTML 400 in place of an alert on demand', async () => {
+  it('can be refused with an HTML 400 in place of an alert', async () => {
     const { one, base, sandboxMtls, headers } = await serve({ clientCertificateRefusal: 'http-400' });
     const foreign = await one.issueCertificate({ foreign: true });
     for (const url of [base, sandboxMtls]) {
@@ -884,7 +899,7 @@ describe('Client certificates on a simulator', () => {
     }
   });
 
-  it('are refused on TLS 1.2: missing with an alert, foreign with a closed connection', async () => {
+  it('over TLS 1.2 are refused with an alert if missing, and with a closed connection if foreign', async () => {
     const { one, sandboxMtls, headers } = await serve({ maxTlsVersion: 'TLSv1.2' });
     expect(await failCode(call(one, sandboxMtls, { headers }))).toBe('EPROTO');
     const certificate = await one.issueCertificate({ foreign: true });
@@ -892,7 +907,7 @@ describe('Client certificates on a simulator', () => {
     expect((await call(one, sandboxMtls, { headers, certificate: one.application })).status).toBe(200);
   });
 
-  it('are refused once revoked, on new connections, resumed sessions and open connections', async () => {
+  it('are refused after they were revoked, on new connections, resumed sessions and open connections', async () => {
     const { one, base, headers } = await serve();
     const agent = keptAliveAgent(one, one.application);
     expect((await call(one, base, { agent, headers })).status).toBe(200);
@@ -908,7 +923,7 @@ describe('Client certificates on a simulator', () => {
     expect((await call(one, base, { headers, certificate: other })).status).toBe(200);
   });
 
-  it('are asked for, but not needed, at the token endpoint', async () => {
+  it('are requested, but not required, by the token endpoint', async () => {
     const { one } = await serve();
     const url = `${one.urls.authUrl}/oauth2/token`;
     await call(one, url);
@@ -917,7 +932,7 @@ describe('Client certificates on a simulator', () => {
     expect(seen).toEqual([undefined, one.application.subject]);
   });
 
-  it('are counted: handshakes, resumed sessions, connections', async () => {
+  it('are visible in the counts of handshakes, resumed sessions and connections', async () => {
     const { one, base, headers } = await serve();
     const agent = keptAliveAgent(one, one.application);
     const first = await call(one, base, { agent, headers });

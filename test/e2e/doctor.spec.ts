@@ -48,10 +48,10 @@ const secretsOf = ({ appToken, clientSecret, application }: ServiceSimulator) =>
   privateKey: application.privateKey,
 });
 
-describe('of a set-up that is broken, the doctor and the start-up check name the true cause:', () => {
+describe('The doctor and the start-up check of a broken set-up', () => {
   const withSetup = setupsOfBlock();
 
-  it.each(Object.entries(BROKEN_SETUPS))('%s', async (_what, setup) => {
+  it.each(Object.entries(BROKEN_SETUPS))('name the true cause: %s', async (_what, setup) => {
     // Else it is a fault of the variables.
     const isOfConnection = setup.cause.includes('.');
     await withSetup(setup, async (variables, simulator) => {
@@ -103,8 +103,8 @@ async function printed(code: 0 | 1, args: string[], io = commandIo()): Promise<s
   return io.printed();
 }
 
-describe('the doctor of a set-up that works', () => {
-  it.each(Object.entries(MODES))('ends with 0, and shows no secret: %s', async (_mode, options) => {
+describe('The doctor of a set-up that works', () => {
+  it.each(Object.entries(MODES))('exits with 0, and shows no secret: %s', async (_mode, options) => {
     const simulator = await startSimulator();
     const io = commandIo(simulator.env(options));
     const output = await printed(0, [], io);
@@ -121,7 +121,7 @@ describe('the doctor of a set-up that works', () => {
     expect(simulator.customers).toEqual([]);
   });
 
-  it('makes no call without a bearer where the token endpoint says to wait', async () => {
+  it('makes no call without a bearer if the token endpoint says to wait', async () => {
     const simulator = await startSimulator();
     simulator.fail({ path: '/oauth2/token', times: Infinity, fault: { status: 429 } });
     expect(await printed(0, [], commandIo(simulator.env(OAUTH)))).toMatch(
@@ -130,13 +130,13 @@ describe('the doctor of a set-up that works', () => {
     expect(simulator.requests.map(({ path }) => path)).not.toContain('/banks/v1');
   });
 
-  it('connects to nothing with --offline', async () => {
+  it('opens no connection with --offline', async () => {
     const simulator = await startSimulator();
     expect(await printed(0, ['--offline'], commandIo(simulator.env()))).not.toMatch(/ api\./);
     expect([simulator.handshakes.base.total, simulator.requests]).toEqual([0, []]);
   });
 
-  it('asks for a token of the customer that is named, and says that the endpoint refuses him', async () => {
+  it('requests a token of the customer in --customer, and reports that the endpoint refuses it', async () => {
     const simulator = await startSimulator();
     const io = () => commandIo(simulator.env({ authentication: 'oauth' }));
     await printed(0, ['--customer', 'c-1'], io());
@@ -148,7 +148,7 @@ describe('the doctor of a set-up that works', () => {
     );
   });
 
-  it('has colours and progress on a terminal, and not with NO_COLOR', async () => {
+  it('prints colours and progress on a terminal, and none with NO_COLOR', async () => {
     const simulator = await startSimulator();
     const terminal = commandIo(simulator.env(), { isTerminal: true });
     expect(await printed(0, [], terminal)).toContain('\u001b[32mok');
@@ -157,7 +157,7 @@ describe('the doctor of a set-up that works', () => {
     expect(await printed(0, ['--offline'], plain)).not.toContain('\u001b');
   });
 
-  it('has a row for an app token that the LinkSDK lacks', async () => {
+  it('has a row for an app token that LinkSDK sessions lack', async () => {
     const simulator = await startSimulator();
     const { SERVICE_APP_TOKEN: _, ...variables } = simulator.env({ authentication: 'oauth' });
     const offline = (code: 0 | 1, more: Record<string, string> = {}) =>
@@ -173,7 +173,7 @@ describe('the doctor of a set-up that works', () => {
     );
   });
 
-  it('names the variable that says that public roots are meant, in the row of a chain that is not set', async () => {
+  it('names SERVICE_TLS_PUBLIC_ROOTS in the row of a chain that is not set', async () => {
     const simulator = await startSimulator();
     const { SERVICE_TLS_CHAIN: _, ...variables } = simulator.env({
       environment: 'sandbox',
@@ -184,7 +184,7 @@ describe('the doctor of a set-up that works', () => {
     );
   });
 
-  it('reads an env file as ConfigModule does: what the environment has counts first', async () => {
+  it('reads an env file as ConfigModule does, with variables of the environment first', async () => {
     const simulator = await startSimulator();
     const { SERVICE_APP_TOKEN, ...variables } = simulator.env({ environment: 'production' });
     const lines = Object.entries(variables).map(([name, value]) => `${name}="${value}"`);
@@ -214,7 +214,7 @@ describe('the doctor of a set-up that works', () => {
     expect(await printed(0, ['--name', 'ksa'], io)).toMatch(/^ok +SERVICE_KSA_BASE_URL /m);
   });
 
-  it('runs as a process whose output can be piped, and that ends where something still holds it', async () => {
+  it('runs as a process whose output can be piped, and exits although something keeps it running', async () => {
     const simulator = await startSimulator();
     const preload = 'data:text/javascript,setInterval(()=>{},1_000)';
     const env = { ...simulator.env(), NODE_OPTIONS: `--import=${preload}` };
@@ -230,7 +230,7 @@ describe('the doctor of a set-up that works', () => {
   });
 });
 
-describe('the doctor, of the variables alone,', () => {
+describe('The doctor without connections', () => {
   it.each([
     [
       'an env file that is not there',
@@ -240,14 +240,14 @@ describe('the doctor, of the variables alone,', () => {
     ['an env file that is a folder', ['--env-file', tmpdir()], /cannot be read \(not a regular file\)/],
     ['a name of no module', ['--name', 'k s a'], /--name/],
     ['an id of no customer', ['--customer', 'a b'], /--customer/],
-  ])('ends with 2 for wrong usage: %s', async (_what, args, words) => {
+  ])('exits with 2 for wrong usage: %s', async (_what, args, words) => {
     const io = commandIo();
     expect(await runCommand(['doctor', ...args], io)).toBe(2);
     expect(io.complained()).toMatch(words);
     expect(io.printed()).toBe('');
   });
 
-  it('prints nothing of a private key, whatever is swapped', async () => {
+  it('prints nothing of a private key, whatever values are swapped', async () => {
     const simulator = await startSimulator();
     const env = simulator.env();
     const { privateKey } = simulator.application;
@@ -269,7 +269,7 @@ describe('the doctor, of the variables alone,', () => {
   });
 
   it.each(['hunter', '12345678', 'deadbeef01', 'k4X.9Zt', 'k4X:9Zt'])(
-    'shows nothing of a token that stands in the variable of an address: %s',
+    'shows nothing of a token in the variable of an address: %s',
     async (token) => {
       const urls = ['SANDBOX_URL', 'BASE_URL', 'AUTH_URL', 'SANDBOX_AUTH_URL', 'SANDBOX_MTLS_URL'];
       const given = Object.fromEntries(urls.map((name) => [`SERVICE_${name}`, token]));
@@ -279,7 +279,7 @@ describe('the doctor, of the variables alone,', () => {
     },
   );
 
-  it('does not show a secret that was given as the name of its file, nor a path that may be one', async () => {
+  it('does not show a secret that was set as the name of its file, or a path that may be a secret', async () => {
     const certificate = { SERVICE_TLS_CERTIFICATE_FILE: '/no/such/app.crt' };
     const io = commandIo({ ...certificate, SERVICE_TLS_PASSPHRASE_FILE: 'hunter2hunter2' });
     const output = await printed(1, ['--offline'], io);
@@ -291,7 +291,7 @@ describe('the doctor, of the variables alone,', () => {
     );
   });
 
-  it('writes the name of a host as it is set, and counts one warning', async () => {
+  it('prints a host name as it is configured, and counts one warning', async () => {
     const io = commandIo({
       SERVICE_ENVIRONMENT: 'sandbox',
       SERVICE_AUTHENTICATION: 'oauth',
@@ -305,7 +305,7 @@ describe('the doctor, of the variables alone,', () => {
     expect(output).toMatch(/ ok, 1 warning, 0 failed/);
   });
 
-  it('names the file and its variable where a file is at fault, and connects to nothing', async () => {
+  it('names the file and its variable if a file is at fault, and opens no connection', async () => {
     const io = commandIo({
       SERVICE_SANDBOX_URL: 'https://sandbox.bank',
       SERVICE_APP_TOKEN_FILE: '/no/such/app-token',
@@ -317,7 +317,7 @@ describe('the doctor, of the variables alone,', () => {
     expect(output).toMatch(/^skipped +api +.* configuration is not valid yet\.\n\n/m);
   });
 
-  it('says without variables what the simulator writes, and what takes it', async () => {
+  it('explains without variables what the simulator writes, and how to use it', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
     const none = (...args: string[]) => printed(1, ['--offline', ...args], commandIo({}, { cwd: folder }));
     expect(await none()).toMatch(
@@ -327,7 +327,7 @@ describe('the doctor, of the variables alone,', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('names ten certificates of a chain at most, and one of those that have expired', async () => {
+  it('names at most ten certificates of a chain, and one that has expired', async () => {
     const old = { notBefore: new Date(0), notAfter: new Date(DAY_MS), ca: true };
     const roots = await Promise.all(Array.from({ length: 13 }, (_, index) => issue(`Root-${index}`, old)));
     const valid = await issue('Valid', { ca: true });
@@ -341,7 +341,7 @@ describe('the doctor, of the variables alone,', () => {
     );
   });
 
-  it('says that it does not expand a $ of an env file, which expandVariables of ConfigModule does', async () => {
+  it('says that it does not expand a $ in an env file, as expandVariables of ConfigModule does', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
     await writeFile(join(folder, '.env'), "SERVICE_CLIENT_SECRET='pa$word'\nSERVICE_CLIENT_ID=plain\n");
     const rowsWith = async (variables: Record<string, string>) => {
@@ -358,7 +358,7 @@ describe('the doctor, of the variables alone,', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('names the certificates that stand after that of the application, and warns of the first that ends', async () => {
+  it('names the certificates after that of the application, and warns of the first one to expire', async () => {
     const root = await issue('Root', { ca: true });
     const intermediate = await issue('Intermediate', { ca: true, issuer: root });
     const notAfter = new Date(Date.now() + 5.5 * DAY_MS);
@@ -397,7 +397,7 @@ const place = {
   describeOption: (option: string) => option,
 };
 
-describe('a handshake shows whether the server asks for a client certificate:', () => {
+describe('A handshake shows whether the server asks for a client certificate', () => {
   const [OLD, NEW] = (['TLSv1.2', 'TLSv1.3'] as const).map((version) => ({
     minVersion: version,
     maxVersion: version,
@@ -432,7 +432,7 @@ describe('a handshake shows whether the server asks for a client certificate:', 
     ]);
   }
 
-  it.each(WAYS)('%s, where it asks for none, or takes any', async (_, way) => {
+  it.each(WAYS)('over %s, if it asks for none or accepts any', async (_, way) => {
     for (const requestCert of [false, true]) {
       for (const offered of [undefined, ours, foreign]) {
         for (const facts of await shake({ ...way, requestCert, rejectUnauthorized: false }, offered)) {
@@ -443,7 +443,7 @@ describe('a handshake shows whether the server asks for a client certificate:', 
     }
   });
 
-  it.each(WAYS)('%s, where it refuses', async (_, way) => {
+  it.each(WAYS)('over %s, if it refuses', async (_, way) => {
     const demands = { ...way, requestCert: true, rejectUnauthorized: true };
     for (const facts of await shake(demands, ours)) {
       expect(facts).toMatchObject({ established: true, askedForCertificate: true });
@@ -466,7 +466,7 @@ describe('a handshake shows whether the server asks for a client certificate:', 
   });
 });
 
-describe('the judgement of a handshake', () => {
+describe('The findings about a handshake', () => {
   const now = Date.now();
   const over = { notBefore: new Date(now - 90 * DAY_MS), notAfter: new Date(now - 9 * DAY_MS) };
   let root: Issued;
@@ -489,7 +489,7 @@ describe('the judgement of a handshake', () => {
       now,
     );
 
-  it('does not blame an old root that is sent beside the chain', () => {
+  it('do not blame an old root that the server sends in addition', () => {
     const shown = [leaf, root, oldRoot];
     const otherName = judge(shown, 'ERR_TLS_CERT_ALTNAME_INVALID', [root]);
     expect(otherName.message).toMatch(/for another host name/);
@@ -498,18 +498,18 @@ describe('the judgement of a handshake', () => {
     expect(otherChain.remedy).toContain('tls.chain');
   });
 
-  it('blames it if the date is what is wrong', () => {
+  it('blame an old root if its date is the fault', () => {
     const { message } = judge([leaf, root, oldRoot], 'CERT_HAS_EXPIRED', [root]);
     expect(message).toMatch(/has expired or is not valid yet: "CN=Old Root" expired on/);
   });
 
-  it('blames an expired certificate of the server, whatever else is wrong', async () => {
+  it('blame an expired certificate of the server first', async () => {
     const ended = await issue('api', { issuer: root, ...over });
     const { message } = judge([ended], 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', [namesake]);
     expect(message).toMatch(/has expired or is not valid yet: "CN=api" expired on/);
   });
 
-  it('sees the same name with another key, also if Node adds the one of the chain', () => {
+  it('notice the same name with another key, even if Node adds that of the chain', () => {
     const { message } = judge([leaf, namesake], 'CERT_SIGNATURE_FAILURE', [namesake]);
     expect(message).toMatch(/the same name, but another key/);
   });
@@ -517,7 +517,7 @@ describe('the judgement of a handshake', () => {
   it.each([
     ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', /the TLS connection failed \(ERR_SSL_TLSV1_ALERT_PROTOCOL_/],
     ['ERR_SSL_SSL_TLS_ALERT_HANDSHAKE_FAILURE', /the server ended the TLS handshake/],
-  ])('names how it ended: %s', (reason, words) => {
+  ])('name how it ended: %s', (reason, words) => {
     const fault = { kind: 'tls' as const, reason, certificateRefused: false };
     const { message } = judgeServer(place, { established: false, fault, certificates: [] }, [], now);
     expect(message).toMatch(words);
@@ -534,7 +534,7 @@ describe('the judgement of a handshake', () => {
     ['ERR_SSL_SSLV3_ALERT_ILLEGAL_PARAMETER', 47, false, /^The server asked .* Most likely it refused/],
     ['ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR', 80, true, /^The server asked .* Most likely it refused/],
   ])(
-    'says of %s (%d), after the end of our handshake: %s, that the client certificate is refused',
+    'say that the client certificate is refused after %s (%d), with our handshake finished: %s',
     (reason, alert, established, words) => {
       const fault = { kind: 'tls' as const, reason, alert, certificateRefused: false };
       const facts = { established, fault, certificates: [], askedForCertificate: true };
@@ -545,13 +545,9 @@ describe('the judgement of a handshake', () => {
   );
 
   it.each([
-    [
-      'is asked for and not needed: there is nothing to do',
-      true,
-      / may be optional, .* There is nothing to do /,
-    ],
-    ['may be asked for, as on Bun: it is not known', undefined, /does not show whether/],
-  ])('a client certificate %s', (_what, askedForCertificate, words) => {
+    ['is requested but not needed', true, / may be optional, .* There is nothing to do /],
+    ['may be requested, which Bun does not show', undefined, /does not show whether/],
+  ])('say if a client certificate %s', (_what, askedForCertificate, words) => {
     const facts = { established: true, certificates: [], askedForCertificate };
     expect(judgeClientCertificate(place, facts, undefined)).toEqual({
       status: 'skipped',
@@ -567,7 +563,7 @@ describe('the judgement of a handshake', () => {
     // The last moment that a Date can hold, and what no clock shows.
     ['Sat, 13 Sep 275760 00:00:00 GMT', 'skipped'],
     ['\u001b[31m', 'skipped'],
-  ])('compares the clock with the Date of answers, %j: %s', async (date, status) => {
+  ])('compare the clock with the Date of responses, %j: %s', async (date, status) => {
     const answer = async () => ({ status: 200, headers: { date } }) as ExchangeResponse;
     const check = new ClockCheck(answer, () => Date.UTC(2030, 5, 1));
     await check.exchange({} as ExchangeRequest);
@@ -579,7 +575,7 @@ function parsed({ certificate }: Issued): X509Certificate {
   return new X509Certificate(certificate);
 }
 
-describe('the start-up check', () => {
+describe('The start-up check', () => {
   const passed = 'The start-up check passed.';
 
   async function refusing(startupCheck: 'warn' | 'fail', name?: string) {
@@ -593,7 +589,7 @@ describe('the start-up check', () => {
     return { simulator, imports: [ServiceModule.forRoot(options)] };
   }
 
-  it('makes one call and asks for one token, which the first call then uses', async () => {
+  it('makes one call and one token request, whose token the first call then uses', async () => {
     const simulator = await startSimulator();
     const logger = new CollectingLogger();
     const options = { ...simulator.moduleOptions(OAUTH), startupCheck: 'fail' as const };
@@ -611,7 +607,7 @@ describe('the start-up check', () => {
     expect(simulator.requests).toEqual([]);
   });
 
-  it("starts with 'fail' too where another attempt brings what the first did not", async () => {
+  it("with 'fail' lets the application start if a retry succeeds", async () => {
     const simulator = await startSimulator();
     simulator.fail({ path: '/banks/v1', fault: { status: 500 } });
     const logger = new CollectingLogger();
@@ -620,7 +616,7 @@ describe('the start-up check', () => {
     expect(logger.linesOf('ServiceModule')).toContain(passed);
   });
 
-  it("only logs the cause and what to do with 'warn'", async () => {
+  it("with 'warn' only logs the cause and what to do", async () => {
     const logger = new CollectingLogger();
     const { imports } = await refusing('warn');
     await start({ imports }, logger);
@@ -632,7 +628,7 @@ describe('the start-up check', () => {
     expect(secretsIn(everyForm(logger.lines), { secret: 'wrong-s3cret' })).toEqual([]);
   });
 
-  it("with 'fail' asks the endpoint once with a secret that it refuses, names the variables of a named module, and leaves nothing running", async () => {
+  it("with 'fail' sends a refused secret once, names the variables of a named module, and leaves nothing running", async () => {
     const { simulator, imports } = await refusing('fail', 'ksa');
     const timers = new TimerCount();
     try {
@@ -651,7 +647,7 @@ describe('the start-up check', () => {
     }
   });
 
-  it('has for both calls the time of one, and 15 s at most; a late token leaves the banks a millisecond', async () => {
+  it('has the time limit of one call for both, at most 15 s, so that a late token leaves the banks a millisecond', async () => {
     type Limit = { timeout?: number };
     const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: 's3cret' };
     const limits: unknown[] = [];
@@ -672,7 +668,7 @@ describe('the start-up check', () => {
   });
 });
 
-describe('the line at the start', () => {
+describe('The log line at the start', () => {
   const certificate = { subject: 'CN=app, O=Example' } as CertificateSummary;
   const oauth = { clientId: '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52', clientSecret: 'client-secret' };
   const production: ServiceModuleOptions = {
@@ -741,7 +737,7 @@ describe('the line at the start', () => {
   });
 
   it.each(['secp256k1', 'P-224', 'DSA'])(
-    'comes with a warning of a key that TLS 1.3 never sends: %s',
+    'comes with a warning about a key that TLS 1.3 never sends: %s',
     async (keyType) => {
       const { warnings } = await reported(production, 87, false, 'ksa', keyType);
       expect(warnings).toEqual([
@@ -752,7 +748,7 @@ describe('the line at the start', () => {
     },
   );
 
-  it('comes with a warning of a client certificate without the chain, and of what production will demand', async () => {
+  it('comes with a warning about a client certificate without the chain, and about what production will demand', async () => {
     const { warnings } = await reported(sandbox, 87, true, 'ksa');
     expect(warnings).toEqual([
       expect.stringMatching(
@@ -762,8 +758,8 @@ describe('the line at the start', () => {
   });
 });
 
-describe('an application whose variables are at fault', () => {
-  it('gets every fault once, with what to do', async () => {
+describe('An application with faulty variables', () => {
+  it('reports every fault once, with what to do', async () => {
     setVariables({
       SERVICE_ENVIRONMENT: 'prod',
       SERVICE_AUTHENTICATION: 'mtls',
@@ -788,7 +784,7 @@ describe('an application whose variables are at fault', () => {
     ]);
   });
 
-  it('may have no module whose name gives one variable two meanings', () => {
+  it('cannot have a module whose name gives one variable two meanings', () => {
     expect(() => ServiceModule.forRoot({ name: 'sandbox' })).toThrow(
       /- name: cannot be 'sandbox': SERVICE_SANDBOX_AUTH_URL is also a variable/,
     );

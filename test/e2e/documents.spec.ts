@@ -158,7 +158,7 @@ describe('Links', () => {
   const isThere = async (path: string, anchor?: string): Promise<boolean> =>
     existsSync(path) && (anchor === undefined || anchorsOf(await readFile(path, 'utf8')).includes(anchor));
 
-  it('of the documents lead to a file, and to a heading of it', async () => {
+  it('in the documents lead to a file, and to a heading of it', async () => {
     const broken: string[] = [];
     let links = 0;
     for (const document of [...DOCUMENTS, 'CONTRIBUTING.md', 'SECURITY.md']) {
@@ -176,7 +176,7 @@ describe('Links', () => {
     expect(links).toBeGreaterThan(40);
   });
 
-  it('of the texts and comments of lib lead to a heading of a guide, of this version', async () => {
+  it('in texts and comments of lib lead to a heading of a guide of this version', async () => {
     const files = await readdir(join(ROOT, 'lib'), { recursive: true });
     const broken: string[] = [];
     let named = 0;
@@ -194,13 +194,13 @@ describe('Links', () => {
     expect(GUIDES).toBe(`${REPOSITORY}/blob/v${manifest.version}/docs`);
   });
 
-  it('of the README lead to every guide', () => {
+  it('in the README lead to every guide', () => {
     const list = textOf('README.md').split('## Guides')[1] ?? '';
     const named = [...list.matchAll(/\]\(docs\/([\w-]+\.md)\)/g)].map(([, name = '']) => name);
     expect(named.sort()).toEqual([...GUIDE_NAMES].sort());
   });
 
-  it('of CONTRIBUTING.md to files, folders and specs lead somewhere', async () => {
+  it('in CONTRIBUTING.md lead to existing files, folders and specs', async () => {
     const text = withoutBlocks(await readFile(join(ROOT, 'CONTRIBUTING.md'), 'utf8'));
     const names = [...text.matchAll(/`([a-z][\w-]*\/(?:[\w.-]+\/?)*)`/g)].map(([, name = '']) => name);
     const specs = [...text.matchAll(/`([\w-]+\.spec\.ts)`/g)].map(([, name = '']) => name);
@@ -211,14 +211,14 @@ describe('Links', () => {
   });
 });
 
-describe('What documents name', () => {
+describe('Names in the documents', () => {
   it.each([
     ['docs/configuration.md'],
     ['docs/certificates.md'],
     ['docs/migration.md'],
     ['docs/operation.md'],
     ['docs/webhooks.md'],
-  ])('are variables that there are: %s', (name) => {
+  ])('of variables exist: %s', (name) => {
     const asked = new Set<string>();
     readVariables((variable) => void asked.add(variable));
     const named = new Set(
@@ -230,13 +230,13 @@ describe('What documents name', () => {
     if (name === 'docs/configuration.md') expect(named.size).toBe(asked.size);
   });
 
-  it('is every error class', () => {
+  it('include every error class', () => {
     const classes = Object.keys(errors).filter((name) => /^Service\w+Error$/.test(name));
     const rows = [...textOf('docs/calls.md').matchAll(/^\| `(Service\w+Error)`/gm)].map(([, name]) => name);
     expect(rows.sort()).toEqual(classes.filter((name) => name !== 'ServiceError').sort());
   });
 
-  it('is every option of axios that is refused', () => {
+  it('include every option of axios that is refused', () => {
     const names = [...textOf('docs/interceptors.md').matchAll(/^\| (`.*?) +\|/gm)]
       .flatMap(([, cell = '']) => cell.split(', '))
       .map((name) => name.replaceAll('`', ''));
@@ -245,7 +245,7 @@ describe('What documents name', () => {
     expect(names.filter((name) => !others.includes(name)).sort()).toEqual(Object.keys(REFUSED).sort());
   });
 
-  it('is the status that the filter answers for input that is refused, and for that of an option', () => {
+  it('include the status with which the filter answers refused input and refused options', () => {
     const text = textOf('docs/calls.md');
     const refused = serviceErrors.request('app_user_id', 'is missing');
     const { status } = answerOf(refused);
@@ -254,7 +254,7 @@ describe('What documents name', () => {
     expect([answerOf(refused, { [name]: 422 }).status, status]).toEqual([422, Number(usual)]);
   });
 
-  it('are one command that installs, a first call in 20 lines, and two commands for a clone of the repository', () => {
+  it('include one command to install, a first call in 20 lines, and two commands for a clone of the repository', () => {
     const commands = fencesOf('README.md').filter(({ language }) => language === 'sh');
     expect(commands.slice(-2).map(({ text }) => text.trim())).toEqual([
       'npm ci && npm start',
@@ -267,7 +267,7 @@ describe('What documents name', () => {
     expect(firstCall?.text.trimEnd().split('\n').length).toBeLessThanOrEqual(20);
   });
 
-  it('is a guard, in every route that starts a session in the browser', () => {
+  it('include a guard in every route that starts a session in the browser', () => {
     const routes = [...documents.values()]
       .flatMap(({ fences }) => fences)
       .filter(({ text }) => text.includes('@Controller(') && text.includes('.connectParameters('));
@@ -279,7 +279,7 @@ describe('What documents name', () => {
     const section = (name: string) =>
       textOf('docs/command.md').split(`\n## ${name}\n`)[1]?.split('\n## ')[0] ?? '';
 
-    it('is each option of the doctor, in commands that it takes, and each key of --json', async () => {
+    it('include each option of the doctor, in commands that it accepts, and each key of --json', async () => {
       const rows = /^\| option +\| what it does.*\n\|[-| ]+\n((?:\|.*\n)+)/m.exec(
         textOf('docs/command.md'),
       )?.[1];
@@ -305,7 +305,7 @@ describe('What documents name', () => {
       expect(textOf('docs/command.md')).toContain(`{ ${keysOf(printed)}: [{ ${first}, ${last}? }] }`);
     });
 
-    it('is each option of a call, with calls that it takes', () => {
+    it('include each option of the command call, in commands that it accepts', () => {
       const unnamed = Object.keys(CALL_OPTIONS).filter((name) => !section('Call').includes(`\`--${name}\``));
       expect(unnamed).toEqual(['help']);
       const lines = [
@@ -318,7 +318,7 @@ describe('What documents name', () => {
       expect(JSON.parse(lines[1]?.[3] ?? '')).toEqual({ app_user_id: 'u-1' });
     });
 
-    it('is each option and fault of the simulator, as its help does, with a compose file that it takes', async () => {
+    it('include each option and fault of the simulator, as its help does, and a valid compose file', async () => {
       const options = [...SIMULATOR_HELP.matchAll(/^ {2}(--(?!help)[a-z-]+(?: <[^\n]*?>\S*)?)(?: {2}|$)/gm)];
       expect(options).toHaveLength(9);
       const faults = /or one of:\n\s+([^.]+)\./.exec(SIMULATOR_HELP)?.[1]?.split(', ') ?? [];
@@ -335,7 +335,7 @@ describe('What documents name', () => {
     });
   });
 
-  it('of nestjs-service/testing, is every error, every member of the stub, and methods of the simulator', () => {
+  it('of nestjs-service/testing include every error, every member of the stub, and methods of the simulator', () => {
     const text = textOf('docs/testing.md');
     const members = ['calls', 'callsOf', 'use', 'reset'];
     expect(Object.getOwnPropertyNames(ServiceStub.prototype)).toEqual(expect.arrayContaining(members));
