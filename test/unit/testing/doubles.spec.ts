@@ -105,10 +105,10 @@ describe('stubService', () => {
 
   const ksaBanks = () => module.get<BanksService>(getServiceToken(BanksService, 'ksa'), { strict: false });
 
-  describe('without answers', () => {
+  describe('without doubles', () => {
     beforeEach(() => start());
 
-    it('answers in the form that docs/service.md shows, by the real classes', async () => {
+    it('returns responses as docs/service.md shows them, through the real classes', async () => {
       expect(banks).toBeInstanceOf(BanksService);
       expect(await banks.list()).toEqual([
         { bank_identifier: 'ALPHA_BANK', name: 'Alpha Bank' },
@@ -131,7 +131,7 @@ describe('stubService', () => {
       expect(await http.get('/payments/v1')).toEqual({});
     });
 
-    it('has tokens, headers and a health', async () => {
+    it('returns tokens, headers and a healthy state', async () => {
       const { expiresAt } = await auth.getApiToken();
       expect(Math.round((expiresAt.getTime() - Date.now()) / 60_000)).toBe(60);
       expect(await auth.getApiToken()).toEqual({
@@ -156,7 +156,7 @@ describe('stubService', () => {
       ['auth.getToken', () => auth.getToken('admin')],
       ['auth.getCustomerToken', () => auth.getCustomerToken('../x')],
       ['http.get', () => http.get('https://elsewhere.example/')],
-    ])('refuses in %s what the real one refuses, and has it recorded', async (method, call) => {
+    ])('refuses in %s what the real service class refuses, and records the call', async (method, call) => {
       await expect(call()).rejects.toBeInstanceOf(ServiceRequestError);
       expect(service.calls.map((each) => each.method)).toEqual([method]);
     });
@@ -177,7 +177,7 @@ describe('stubService', () => {
       expect(service.callsOf('banks.list', 'ksa')).toEqual([[]]);
     });
 
-    it('records calls on axiosRef too, behind the interceptors of the host', async () => {
+    it('records calls on axiosRef too, after the interceptors of the application', async () => {
       const { axiosRef } = http;
       axiosRef.interceptors.request.use((config) => {
         config.headers.set('x-host', 'yes');
@@ -193,7 +193,7 @@ describe('stubService', () => {
     });
   });
 
-  it('answers what the host gives, by name for named modules', async () => {
+  it("returns what the test's doubles return, by name for named modules", async () => {
     await start({
       banks: { list: (options) => [{ name: 'Own', asked: options?.params }] },
       customers: { create: async ({ app_user_id }) => ({ customer_id: `of-${app_user_id}` }) },
@@ -249,13 +249,13 @@ describe('stubService', () => {
       await expect(start).rejects.toThrow(/jest\.mock\('axios'\).*use jest\.spyOn\(axios, 'get'\)/);
     });
 
-    it('answers without @nestjs/axios', async () => {
+    it('works with a mock of @nestjs/axios', async () => {
       const mock = () => ({ HttpModule: jest.fn(), HttpService: jest.fn() });
       expect(await startMocked('@nestjs/axios', mock)).toHaveLength(2);
     });
   });
 
-  describe('by route', () => {
+  describe('with routes', () => {
     const asked: unknown[] = [];
     const routes = {
       'GET /data/v2/accounts/{account_id}/balances': (request: RoutedRequest) => {
@@ -269,7 +269,7 @@ describe('stubService', () => {
       get: () => 'by its verb',
     };
 
-    it('answers calls of their path, however it is called, but not those of the resources', async () => {
+    it('responds to calls of their path by any method of ServiceHttpService, but not to the resources', async () => {
       await start({ http: routes });
       const headers = { 'x-own': 'yes' };
       const params = { entity_id: 'e 1', page: [1, 2] };
@@ -299,7 +299,7 @@ describe('stubService', () => {
       expect(await http.get('/other/v1')).toBe('by its verb');
     });
 
-    it('adds status and message of an API error to fields that a test gives as data', () => {
+    it('adds status and message of an API error to the fields in data', () => {
       const data = { status_detail: 'expired' };
       const error = serviceErrors.api(403, { status: 'CONSENT_EXPIRED', message: 'Expired', data });
       expect(error.body).toEqual({ status: 'CONSENT_EXPIRED', message: 'Expired' });
@@ -307,7 +307,7 @@ describe('stubService', () => {
       expect(serviceErrors.api(422, { data }).response?.data).toEqual(data);
     });
 
-    it('throws the errors of its call, and fails for a call without a double', async () => {
+    it('throws errors with the route of the call, and fails for a call without a double', async () => {
       await start({
         http: {
           'GET /accounts/{id}': () => {
@@ -340,7 +340,7 @@ describe('stubService', () => {
     });
   });
 
-  it('answers http.response() with status and headers, or as http.request', async () => {
+  it('responds to http.response() with status and headers, or like http.request', async () => {
     await start({
       http: {
         request: (path) => ({ path }),
@@ -374,7 +374,7 @@ describe('stubService', () => {
     expect((await http.response<unknown[]>('/banks/v1')).data).toHaveLength(2);
   });
 
-  it('gives answers as they arrive over a wire: texts too, nothing for undefined, and no function', async () => {
+  it('returns responses as they would arrive over the network: text too, nothing for undefined, and no function', async () => {
     const given: unknown[] = [[{ at: new Date(0), left: undefined }], 'closed', undefined, () => []];
     await start({ banks: { list: () => given.shift() } });
     expect(await banks.list()).toStrictEqual([{ at: '1970-01-01T00:00:00.000Z' }]);
@@ -383,7 +383,7 @@ describe('stubService', () => {
     await expect(banks.list()).rejects.toThrow(/returned a function/);
   });
 
-  it('takes other answers during a test, and goes back to those and the customers of the start', async () => {
+  it('takes other doubles during a test, and restores the first ones and the first customers', async () => {
     await start({ banks: { list: () => ['first'] } });
     const create = () => customers.create({ app_user_id: 'u-1' });
     await create();
@@ -401,7 +401,7 @@ describe('stubService', () => {
     expect(await create()).toMatchObject({ customer_id: 'customer-1' });
   });
 
-  it('has an answer that never comes end by the time limit and the signal of the call', async () => {
+  it('ends a call whose double never resolves by its timeout or signal', async () => {
     await start({ banks: { list: () => new Promise(() => undefined) } });
     await expect(banks.list({ timeout: 5 })).rejects.toMatchObject({ kind: 'timeout', path: '/banks/v1' });
     const reason = new Error('not wanted any more');
@@ -413,7 +413,7 @@ describe('stubService', () => {
     await expect(auth.getApiToken({ signal })).rejects.toBe(reason);
   });
 
-  it('lets an answer call doubles, each with an answer and a record of its own', async () => {
+  it('lets a double call other doubles, each with its own response and record', async () => {
     await start({
       banks: { list: async () => http.get('/inner/v1') },
       http: { get: (path) => ({ path }) },
@@ -422,7 +422,7 @@ describe('stubService', () => {
     expect(service.calls.map(({ method }) => method)).toEqual(['banks.list', 'http.get']);
   });
 
-  it('needs no timer of the test', async () => {
+  it('works with fake timers', async () => {
     await start();
     jest.useFakeTimers();
     try {
@@ -433,7 +433,7 @@ describe('stubService', () => {
     }
   });
 
-  it('gives text and bytes as they are where the caller asked for them', async () => {
+  it('returns text and bytes unchanged if the caller asked for them', async () => {
     const answers = ['a;b', Buffer.from('bytes'), { a: 1 }];
     await start({ http: { request: () => answers.shift() } });
     const { axiosRef } = http;
@@ -446,7 +446,7 @@ describe('stubService', () => {
     expect(await axiosRef.get('/a')).toMatchObject({ status: 204, statusText: 'No Content' });
   });
 
-  it('has the certificate and the state of the identity that it is given', async () => {
+  it('returns the certificate and identityStatus of the test', async () => {
     const dates = { validFrom: new Date(0), validTo: new Date(Date.now() + 1.5 * 86_400_000) };
     const certificate = { subject: 'CN=app', issuer: 'CN=i', fingerprint256: 'AA', ...dates };
     await start({ auth: { certificate } });
@@ -457,7 +457,7 @@ describe('stubService', () => {
     expect(auth.identityStatus).toEqual(identityStatus);
   });
 
-  it('names a service, a method and a module that there is not', async () => {
+  it('refuses a service, a method and a module that do not exist, by name', async () => {
     const doubles = (given: object) => () => stubService(Test.createTestingModule({}), given);
     expect(doubles({ bank: {} })).toThrow(
       "'bank' is not a service that can be doubled. Known: auth, banks, ",
@@ -495,7 +495,7 @@ describe('stubService', () => {
     expect(await module.get(BanksService).list()).toHaveLength(2);
   });
 
-  it('keeps the exception filter of the host at work', async () => {
+  it("keeps the application's exception filter working", async () => {
     await start({
       banks: {
         list: () => {
@@ -576,7 +576,7 @@ describe('serviceErrors', () => {
       { status: 302, headers: { location: 'https://elsewhere.invalid/' } },
       () => serviceErrors.connection('redirect'),
     ],
-  ])('are what the real services reject with: %s', async (_, fault, make) => {
+  ])('are equal to the errors of the real services: %s', async (_, fault, make) => {
     const calls = [
       [real.banks, module.get(BanksService), '/banks/v1'],
       [real.customers, module.get(CustomersService), '/customers/v1'],
@@ -600,7 +600,7 @@ describe('serviceErrors', () => {
     }
   });
 
-  it('are what it rejects with where nobody listens: nothing was done', async () => {
+  it('are equal to the error if nothing listens, when nothing was done', async () => {
     const port = await deadPort();
     const nobody = await startModule({
       ...simulator.moduleOptions({ environment: 'sandbox' }),
@@ -618,7 +618,7 @@ describe('serviceErrors', () => {
   it.each<[string, SimulatorFault, () => Error]>([
     ['refused', { status: 401, json: { error: 'invalid_client' } }, () => serviceErrors.token()],
     ['unavailable', { status: 503 }, () => serviceErrors.token('token_unavailable')],
-  ])('are what no token rejects with: %s', async (_, fault, make) => {
+  ])('are equal to the errors if there is no token: %s', async (_, fault, make) => {
     const started = await startModule(
       simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' }),
     );
@@ -630,7 +630,7 @@ describe('serviceErrors', () => {
     expect(read(actual)).toEqual(read(expected));
   });
 
-  it('name the call that they are given, and keep it', async () => {
+  it('name the call of their options, and keep it', async () => {
     const error = serviceErrors.connection('timeout', { method: 'post', path: '/payments/v1' });
     expect(error).toMatchObject({ method: 'POST', path: '/payments/v1', outcomeUnknown: true });
     stub.use({ http: { get: () => Promise.reject(error) } });
@@ -641,7 +641,7 @@ describe('serviceErrors', () => {
     expect(nothingSent.outcomeUnknown).toBe(false);
   });
 
-  it('name the call of each double that throws them, and stay as they are', async () => {
+  it('name the call of each double that throws them, and do not change themselves', async () => {
     const error = serviceErrors.connection('timeout');
     const before = inspect(error);
     const fail = () => Promise.reject(error);
@@ -659,7 +659,7 @@ describe('serviceErrors', () => {
     expect(inspect(error)).toBe(before);
   });
 
-  it('have a body of their own, which a double answers too', async () => {
+  it('have the body of their options, which a double returns too', async () => {
     const data = { status: 'INVALID', message: 'Not valid', errors: [{ field: 'app_user_id' }] };
     const made = serviceErrors.api(422, { data });
     expect([made.body, made.response?.data]).toEqual([{ status: 'INVALID', message: 'Not valid' }, data]);
@@ -668,7 +668,7 @@ describe('serviceErrors', () => {
     expect((thrown as ServiceApiError).response).toMatchObject({ status: 422, data });
   });
 
-  it('are about GET /banks/v1 until a double throws them, a 404 about what may not exist', async () => {
+  it('are about GET /banks/v1 until a double throws them, and a 404 about something that may not exist', async () => {
     expect(serviceErrors.api(409)).toMatchObject({ method: 'GET', path: '/banks/v1' });
     const missing = serviceErrors.api(404);
     expect(answerOf(missing)).toMatchObject({ status: 404, message: 'Not Found' });
@@ -677,7 +677,7 @@ describe('serviceErrors', () => {
     expect(answerOf(thrown)).toMatchObject({ status: 502 });
   });
 
-  it('has the others too', () => {
+  it('include the other error classes too', () => {
     for (const [kind, reason] of [
       ['reset', 'ECONNRESET'],
       ['refused', 'ECONNREFUSED'],

@@ -57,10 +57,10 @@ const bearer = async (...parameters: Parameters<ServiceSimulator['issueToken']>)
 const send = (path: string, { headers, ...options }: CallOptions = {}) =>
   call(simulator, simulator.urls.sandboxUrl + path, { headers: { ...appToken, ...headers }, ...options });
 
-describe('a ServiceSimulator that starts and stops', () => {
+describe('Start and stop of ServiceSimulator', () => {
   const sockets = () => process.getActiveResourcesInfo().filter((name) => /TCP|TLS/.test(name)).length;
 
-  it('stop() ends connections, hanging calls and timers, leaves nothing, and may be called again', async () => {
+  it('stop() ends connections, hanging requests and timers, and can be called again', async () => {
     const socketsBefore = sockets();
     const timers = new TimerCount();
     const own = await start({ delayMs: { 'sandbox-mtls': 60_000 } });
@@ -96,7 +96,7 @@ describe('a ServiceSimulator that starts and stops', () => {
     expect(own.requests.length).toBeGreaterThan(0);
   });
 
-  it('has the ports and credentials that it is given', async () => {
+  it('start() uses the given ports and credentials', async () => {
     const port = await deadPort();
     const server = createServer().listen(port, '127.0.0.1');
     await once(server, 'listening');
@@ -116,7 +116,7 @@ describe('a ServiceSimulator that starts and stops', () => {
     [undefined, '127.0.0.1'],
     ['127.0.0.2', '127.0.0.2'],
     ...(hasIPv6 ? [['::1', '[::1]'] as const, ['::', '127.0.0.1'] as const] : []),
-  ])('with host %s can be called at its addresses, and nowhere else', async (host, inAddresses) => {
+  ])('with host %s listens at its own addresses only', async (host, inAddresses) => {
     const own = await start({ host });
     const { sandboxUrl } = own.urls;
     expect(sandboxUrl).toMatch(`https://${inAddresses}:`);
@@ -125,11 +125,14 @@ describe('a ServiceSimulator that starts and stops', () => {
     expect(await elsewhere).toBe(host === '::' ? 'ERR_TLS_CERT_ALTNAME_INVALID' : 'ECONNREFUSED');
   });
 
-  it.each([{ host: 'localhost' }, { serverNames: ['a', 'one,two'] }])('refuses %j', async (options) => {
-    await expect(start(options)).rejects.toThrow(/^(host|serverNames).* not '(localhost|one,two)'\./);
-  });
+  it.each([{ host: 'localhost' }, { serverNames: ['a', 'one,two'] }])(
+    'start() refuses %j',
+    async (options) => {
+      await expect(start(options)).rejects.toThrow(/^(host|serverNames).* not '(localhost|one,two)'\./);
+    },
+  );
 
-  it('shares nothing with another one', async () => {
+  it('two simulators share nothing', async () => {
     const other = await start();
     const headers = await bearer();
     expect((await call(other, `${other.urls.baseUrl}/banks/v1`, { headers })).status).toBe(401);
@@ -138,7 +141,7 @@ describe('a ServiceSimulator that starts and stops', () => {
     expect(other.appToken).not.toBe(simulator.appToken);
   });
 
-  it('goes on if a callback throws, and tells of it', async () => {
+  it('goes on if a callback throws, and reports the error', async () => {
     const mistake = () => {
       throw new Error('mistake of the test');
     };
@@ -157,15 +160,15 @@ describe('a ServiceSimulator that starts and stops', () => {
     warned.mockRestore();
   });
 
-  it('does not print its keys, beyond the application certificate it hands out', () => {
+  it('prints no keys except that of the application certificate', () => {
     const printed = inspect(simulator, { depth: 20, showHidden: true });
     expect(printed).not.toContain(simulator.clientSecret);
     expect(printed.match(/PRIVATE KEY/g)?.length ?? 0).toBeLessThanOrEqual(2);
   });
 });
 
-describe('the record of ServiceSimulator', () => {
-  it('has past and future requests for who waits, for a time', async () => {
+describe('Recorded requests of ServiceSimulator', () => {
+  it('resolve waitForRequest() for past and future requests, within a time limit', async () => {
     const coming = simulator.waitForRequest(({ path }) => path === '/second');
     await send('/first', { headers: { 'service-app-token': 'wrong' } });
     await send('/second');
@@ -176,7 +179,7 @@ describe('the record of ServiceSimulator', () => {
     );
   });
 
-  it('is bounded, live and as it arrived', async () => {
+  it('are limited in number, live, and as they arrived', async () => {
     const own = await start({ maxRequests: 4 });
     const { requests } = own;
     for (const path of ['/1', '/2', '/3', '/4', '/5?q=%20'])
@@ -188,7 +191,7 @@ describe('the record of ServiceSimulator', () => {
     expect(requests).toEqual([]);
   });
 
-  it('has the form of a token request as it arrived', async () => {
+  it('contain the form of a token request as it arrived', async () => {
     await requestToken(simulator);
     const { clientId: client_id, clientSecret: client_secret } = simulator;
     const form = { client_id, client_secret, grant_type: 'client_credentials', scope: 'api' };
@@ -199,7 +202,7 @@ describe('the record of ServiceSimulator', () => {
 });
 
 describe('moduleOptions() and env() of ServiceSimulator', () => {
-  it('are complete for production mTLS by default, the same as variables, each on one line', () => {
+  it('are complete for production mTLS by default, with the same values in env(), each on one line', () => {
     const { certificate, privateKey } = simulator.application;
     expect(simulator.moduleOptions()).toEqual({
       environment: 'production',
@@ -254,7 +257,7 @@ describe('moduleOptions() and env() of ServiceSimulator', () => {
     expect(simulator.env()).toMatchObject(rest);
   });
 
-  it('take another certificate, the token endpoint over mTLS, and leave out what is not wanted', async () => {
+  it('accept another certificate and mTLS for the token endpoint, and leave out what the mode excludes', async () => {
     const given = await simulator.issueCertificate({ passphrase: 'pass' });
     const mode = { authentication: 'oauth', certificate: given, oauthMtls: true } as const;
     const { certificate, privateKey, passphrase } = given;
@@ -272,14 +275,14 @@ describe('moduleOptions() and env() of ServiceSimulator', () => {
   });
 });
 
-describe('the API of ServiceSimulator', () => {
+describe('API of ServiceSimulator', () => {
   it.each<[SimulatorAddress, SimulatorFace, string, MadeHeaders]>([
     ['sandboxUrl', 'sandbox', 'the app token', () => appToken],
     ['baseUrl', 'base', 'a bearer', () => bearer()],
     ['oauthBaseUrl', 'oauth-base', 'a bearer', () => bearer()],
     ['sandboxUrl', 'sandbox', 'a bearer', () => bearer({ environment: 'sandbox' })],
     ['sandboxMtlsUrl', 'sandbox-mtls', 'a bearer', () => bearer({ environment: 'sandbox' })],
-  ])('takes at %s, the face %s, %s', async (address, face, _, made) => {
+  ])('accepts at %s, the face %s, %s', async (address, face, _, made) => {
     const headers = await made();
     const certificate = face === 'sandbox-mtls' ? simulator.application : undefined;
     const url = `${simulator.urls[address]}/banks/v1`;
@@ -306,7 +309,7 @@ describe('the API of ServiceSimulator', () => {
     expect(simulator.requests).toMatchObject([{ status }]);
   });
 
-  it('refuses an app token beside a bearer, on every address, and names its header', async () => {
+  it('refuses app token and bearer together at every address, and names the header', async () => {
     for (const [address, environment] of [
       ['baseUrl', 'production'],
       ['oauthBaseUrl', 'production'],
@@ -325,14 +328,14 @@ describe('the API of ServiceSimulator', () => {
   });
 
   it.each(['//elsewhere/banks/v1', '/x/../banks/v1', '/x/%2e%2e/banks/v1', '/./banks/v1', '//banks/v1'])(
-    'has nothing at %s, which is no /banks/v1: it is taken as it came',
+    'responds with 404 to %s, because it does not normalise paths',
     async (path) => {
       expect((await send('', { path })).status).toBe(404);
       expect(simulator.requests).toMatchObject([{ path }]);
     },
   );
 
-  it('refuses a token with a part more, and tokens once revoked, and takes later ones', async () => {
+  it('refuses a token with an additional part and revoked tokens, and accepts later ones', async () => {
     const status = async (token: string) => {
       const headers = { authorization: `Bearer ${token}` };
       return (await call(simulator, `${simulator.urls.baseUrl}/banks/v1`, { headers })).status;
@@ -348,7 +351,7 @@ describe('the API of ServiceSimulator', () => {
   const create = (body: string | undefined, headers = json) =>
     send('/customers/v1', { method: 'POST', headers, body });
 
-  it('creates a customer of each app_user_id, one in an environment', async () => {
+  it('creates one customer for each app_user_id and environment', async () => {
     const body = '{"app_user_id":"u-1"}';
     const created = await create(body);
     expect(created.status).toBe(201);
@@ -367,7 +370,7 @@ describe('the API of ServiceSimulator', () => {
     expect(simulator.customers).toHaveLength(2);
   });
 
-  it('lists banks, under both spellings of the path', async () => {
+  it('lists banks with and without a slash at the end of the path', async () => {
     for (const path of ['/banks/v1', '/banks/v1/', '/banks/v1?limit=1'])
       expect((await send(path)).json).toHaveLength(10);
     expect(simulator.requests.map(({ path }) => path)).toEqual([
@@ -384,14 +387,14 @@ describe('the API of ServiceSimulator', () => {
     ['HEAD', '/customers/v1', 405, 'POST'],
     ['HEAD', '/none/v1', 404, undefined],
     ['HEAD', '/echo/v1', 200, undefined],
-  ])('answers %s %s with %d', async (method, path, status, allow) => {
+  ])('responds to %s %s with %d', async (method, path, status, allow) => {
     const answer = await send(path, { method });
     expect([answer.status, answer.headers.allow]).toEqual([status, allow]);
     if (method === 'HEAD') expect(answer.body).toBe('');
     expect(simulator.requests).toMatchObject([{ method, status }]);
   });
 
-  it('echoes any method, without the credentials, with the status asked for', async () => {
+  it('echoes requests of any method, without credentials and with the requested status', async () => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
       const [body, json] = method === 'GET' ? [] : ['{"b":2}', { b: 2 }];
       const headers = { 'x-own': 'y', 'content-type': 'application/json' };
@@ -407,7 +410,7 @@ describe('the API of ServiceSimulator', () => {
     for (const none of ['x', '199', '600', '200.5']) expect((await echo(none)).status).toBe(400);
   });
 
-  it('checks both credentials where told to take both', async () => {
+  it('checks both credentials if it is configured to accept both', async () => {
     const other = await start({ refuseBoth: false });
     const status = async (token: string, subject = {}) => {
       const authorization = `Bearer ${await other.issueToken(subject)}`;
@@ -419,7 +422,7 @@ describe('the API of ServiceSimulator', () => {
     expect(await status('wrong')).toBe(403);
   });
 
-  it('takes another header, a base path and banks of the test where told to', async () => {
+  it('uses another header, a base path and other banks if configured', async () => {
     const other = await start({ appTokenHeader: 'X-App', basePath: '/api/', banks: false });
     const headers = { 'x-app': other.appToken };
     const { sandboxUrl } = other.urls;
@@ -435,8 +438,8 @@ describe('the API of ServiceSimulator', () => {
   });
 });
 
-describe('the token endpoint of ServiceSimulator', () => {
-  it('issues another token each time, for the lifetime that is set', async () => {
+describe('Token endpoint of ServiceSimulator', () => {
+  it('issues a new token each time, with the configured lifetime', async () => {
     simulator.tokenLifetime = 120;
     const answer = await requestToken(simulator);
     expect(answer).toMatchObject({ status: 200, headers: { 'cache-control': 'no-store' } });
@@ -449,7 +452,7 @@ describe('the token endpoint of ServiceSimulator', () => {
     simulator.tokenLifetime = 120;
   });
 
-  it("has claims as the service's own, and none with the scope that was asked for", async () => {
+  it("issues claims like the service's own, without the requested scope", async () => {
     const { clientId } = simulator;
     const ofApi = decodeJwt((await requestToken(simulator)).json.access_token);
     expect(ofApi).toEqual({
@@ -470,7 +473,7 @@ describe('the token endpoint of ServiceSimulator', () => {
     expect(ofCustomer.scope).toContain('customer.read');
   });
 
-  it('knows its tokens by themselves, whatever their payload is', async () => {
+  it('recognises its tokens whatever their payload is', async () => {
     const subjects: TokenSubject[] = [];
     let payload: object | 'opaque' = { jti: 'the same' };
     const other = await start({ tokenClaims: (subject) => (subjects.push(subject), payload) });
@@ -497,7 +500,7 @@ describe('the token endpoint of ServiceSimulator', () => {
     expect(other.issuedFor(`${bare}x`)).toBeUndefined();
   });
 
-  it('remembers 50,000 tokens, and then forgets the oldest one alone', () => {
+  it('remembers 50,000 tokens, and then forgets the oldest one', () => {
     const issuer = new TokenIssuer(() => 'opaque');
     const grant = { scope: 'api', environment: 'production', clientId: 'c', lifetime: 60 } as const;
     const tokens = Array.from({ length: 50_001 }, () => issuer.issue(grant));
@@ -531,7 +534,7 @@ describe('the token endpoint of ServiceSimulator', () => {
     expect(refused.json).toEqual({ error, error_description: expect.any(String) });
   });
 
-  it('refuses a body of another form, another method and another path', async () => {
+  it('refuses another content type, another method and another path', async () => {
     const { clientId, clientSecret } = simulator;
     const url = `${simulator.urls.authUrl}/oauth2/token`;
     const form = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' } };
@@ -546,7 +549,7 @@ describe('the token endpoint of ServiceSimulator', () => {
     expect((await requestToken(simulator, {}, { url: `${url}s` })).status).toBe(404);
   });
 
-  it('refuses the old secret as soon as it is rotated; its tokens stay valid', async () => {
+  it('refuses the old secret after a rotation, while its tokens stay valid', async () => {
     const old = simulator.clientSecret;
     const { json } = await requestToken(simulator);
     const secret = simulator.rotateClientSecret();
@@ -560,7 +563,7 @@ describe('the token endpoint of ServiceSimulator', () => {
     expect((await requestToken(simulator, { client_secret: 'given' })).status).toBe(200);
   });
 
-  it('issues nothing where OAuth is not enabled, and bearers are refused', async () => {
+  it('issues no token and accepts no bearer if OAuth is not enabled', async () => {
     const closed = await start({ oauth: { enabled: false } });
     const refused = await requestToken(closed);
     expect([refused.status, refused.json.error]).toEqual([400, 'unauthorized_client']);
@@ -568,7 +571,7 @@ describe('the token endpoint of ServiceSimulator', () => {
     expect((await call(closed, `${closed.urls.baseUrl}/banks/v1`, { headers })).status).toBe(401);
   });
 
-  it('binds tokens to the client certificate where told to', async () => {
+  it('binds tokens to the client certificate if configured', async () => {
     const bound = await start({ certificateBoundTokens: true });
     const { json } = await requestToken(bound, {}, { certificate: bound.application });
     const headers = { authorization: `Bearer ${json.access_token}` };
@@ -580,10 +583,10 @@ describe('the token endpoint of ServiceSimulator', () => {
   });
 });
 
-describe('the answers of simulator.answer()', () => {
+describe('simulator.answer()', () => {
   const json = { 'content-type': 'application/json' };
 
-  it('have what stands in the path, the query and the body', async () => {
+  it('passes path parameters, query and body to its function', async () => {
     simulator.answer('put', '/accounts/v1/{id}/notes/{note}', async ({ pathParams, params, data }) => ({
       status: 202,
       headers: { 'x-page': String(params.page) },
@@ -596,7 +599,7 @@ describe('the answers of simulator.answer()', () => {
     expect(simulator.requests).toMatchObject([{ status: 202 }]);
   });
 
-  it('come after the check of the credentials, and fail as others do', async () => {
+  it('responds after the credentials were checked, and its routes can fail like others', async () => {
     const asked: string[] = [];
     simulator.answer('GET', '/secret/v1', ({ path }) => ({ json: asked.push(path) }));
     expect((await call(simulator, `${simulator.urls.sandboxUrl}/secret/v1`)).status).toBe(401);
@@ -606,7 +609,7 @@ describe('the answers of simulator.answer()', () => {
     expect((await send('/secret/v1')).status).toBe(200);
   });
 
-  it('are bytes or nothing too', async () => {
+  it('can respond with bytes or nothing', async () => {
     const headers = { 'content-type': 'application/pdf' };
     simulator.answer('GET', '/statements/v1/{id}', { body: Uint8Array.from([37, 80, 68, 70]), headers });
     simulator.answer('DELETE', '/statements/v1/{id}', { status: 204 });
@@ -619,7 +622,7 @@ describe('the answers of simulator.answer()', () => {
     for (const path of ['/statements/v1', '/statements/v1/%E0']) expect((await send(path)).status).toBe(404);
   });
 
-  it('take the place of earlier ones and of those of the simulator, method by method', async () => {
+  it('replaces earlier routes and those of the simulator, by method', async () => {
     const own = await start();
     const get = async (path: string) =>
       (await call(own, own.urls.sandboxUrl + path, { headers: { 'service-app-token': own.appToken } })).json;
@@ -639,7 +642,7 @@ describe('the answers of simulator.answer()', () => {
     expect((await call(own, `${own.urls.sandboxUrl}/customers/v1`, post)).status).toBe(201);
   });
 
-  it('are those of GET to HEAD too, without the body', async () => {
+  it('responds to HEAD like to GET, without the body', async () => {
     simulator.answer('GET', '/pages/v1', { json: ['One'], headers: { 'x-pages': '1' } });
     const head = { status: 200, body: '', headers: { 'content-length': '7', 'x-pages': '1' } };
     expect(await send('/pages/v1', { method: 'HEAD' })).toMatchObject(head);
@@ -653,7 +656,7 @@ describe('the answers of simulator.answer()', () => {
     ["and not 'id'", () => ({ id: 1 })],
     ["and not 'undefined'", () => undefined as unknown as object],
     ["from 200 to 599, not '201'", () => ({ status: '201' })],
-  ])('show a mistake in a function to the test: %s', async (message, mistake) => {
+  ])('reports a mistake in its function to the test: %s', async (message, mistake) => {
     simulator.answer('GET', '/wrong/v1', mistake);
     expect(await send('/wrong/v1')).toMatchObject({
       status: 500,
@@ -680,7 +683,7 @@ describe('the answers of simulator.answer()', () => {
     ['GET', '/x', { status: '201' }, ", not '201'"],
     ['GET', '/x', { headers: { 'x a': '1' } }, 'Header name must'],
     ['GET', '/x', { headers: { 'x-a': 'one\ntwo' } }, 'Invalid character in header'],
-  ])('refuse %s %s %j', (method, path, answer, message) => {
+  ])('refuses %s %s %j', (method, path, answer, message) => {
     const add = () => simulator.answer(method, path, answer);
     expect(add).toThrow(TypeError);
     expect(add).toThrow('simulator.answer(): ');
@@ -688,7 +691,7 @@ describe('the answers of simulator.answer()', () => {
   });
 });
 
-describe('the routes of the known API', () => {
+describe('knownApiRoutes()', () => {
   const JSON_BODY = { 'content-type': 'application/json' };
   const post = (path: string, body: object, headers: Headers = {}) =>
     send(path, { method: 'POST', headers: { ...JSON_BODY, ...headers }, body: JSON.stringify(body) });
@@ -698,7 +701,7 @@ describe('the routes of the known API', () => {
 
   beforeAll(() => simulator.answer(knownApiRoutes()));
 
-  it('find a customer by app_user_id in the same environment only', async () => {
+  it('finds a customer by app_user_id in the same environment only', async () => {
     const customer_id = await createCustomer('known/1');
     const path = '/customers/v1/app-user-id/known%2F1';
     expect((await send(path)).json).toMatchObject({ customer_id, app_user_id: 'known/1' });
@@ -707,7 +710,7 @@ describe('the routes of the known API', () => {
     expect(await send('/customers/v1/app-user-id/none')).toMatchObject({ status: 404, json: FAILURE });
   });
 
-  it('lead from a customer to entity, accounts, balances and transactions', async () => {
+  it('leads from a customer to entity, accounts, balances and transactions', async () => {
     const customer_id = await createCustomer('known-2');
     const { json: entities } = await send(`/customers/v1/${customer_id}/entities`);
     const [{ entity_id }] = entities.data;
@@ -742,7 +745,7 @@ describe('the routes of the known API', () => {
       expect((await send(unknown)).status).toBe(404);
   });
 
-  it('answer PENDING as often as a test says, and have as many transactions', async () => {
+  it('responds with PENDING and with transactions as often as the options say', async () => {
     const own = await start();
     own.answer(knownApiRoutes({ transactions: 3, pendingReads: 2 }));
     const headers = { 'service-app-token': own.appToken, ...JSON_BODY };
@@ -763,14 +766,14 @@ describe('the routes of the known API', () => {
     expect(answers[2].data.transactions).toHaveLength(3);
   });
 
-  it('have the words that messages, logs and metrics show of a path', () => {
+  it('consists of the words that messages, logs and metrics show of a path', () => {
     for (const route of Object.keys(knownApiRoutes())) {
       const path = route.replace(/^\w+ /, '').replace(/\{\w+\}/g, 'id-1');
       expect(routeOf(path, path, '', false)).toBe(path.replaceAll('id-1', '{}'));
     }
   });
 
-  it('create one payment intent for a key, and none without a key', async () => {
+  it('creates one payment intent for a key, and none without a key', async () => {
     const payment = { amount: 10, currency: 'AED' };
     expect(await post('/payments/v1/intents', payment)).toMatchObject({ status: 400, json: FAILURE });
     const create = (body: object, key: string) =>
@@ -791,14 +794,14 @@ describe('the routes of the known API', () => {
     ['GET', "'GET': must be a method, a space and a path."],
     ['GET /a b', "'GET /a b': must be a method, a space and a path."],
     ['GET accounts', "'GET accounts': a path must look like"],
-  ])('are named if they are wrong: %s', (route, message) => {
+  ])('names a wrong route: %s', (route, message) => {
     const add = () => simulator.answer({ [route]: {} });
     expect(add).toThrow(TypeError);
     expect(add).toThrow(`simulator.answer(): ${message}`);
   });
 });
 
-describe('the faults of ServiceSimulator', () => {
+describe('Faults of ServiceSimulator', () => {
   const banks = (path = '/banks/v1') => send(path);
 
   /** What arrives of an answer, at most so many pieces. */
@@ -831,7 +834,7 @@ describe('the faults of ServiceSimulator', () => {
     ['a status with a text', { status: 502, body: '<html>' }, { status: 502, body: '<html>' }],
     ['html', 'html', { status: 200, headers: { 'content-type': 'text/html' } }],
     ['empty', 'empty', { status: 200, body: '', headers: { 'content-length': '0' } }],
-  ])('answer %s, once', async (_, fault, expected) => {
+  ])('respond with %s, once', async (_, fault, expected) => {
     const handle = simulator.fail({ fault });
     const reply = await banks();
     expect(reply).toMatchObject(expected);
@@ -851,18 +854,18 @@ describe('the faults of ServiceSimulator', () => {
     expect((await banks()).status).toBe(200);
   });
 
-  it('truncate after headers and a part of the body', async () => {
+  it('truncate the response after the headers and a part of the body', async () => {
     simulator.fail({ fault: 'truncate' });
     const { length, bytes, isWhole } = await arrives();
     expect([length, bytes.length, isWhole]).toEqual(['200', 100, false]);
   });
 
-  it('trickle without end', async () => {
+  it('send the body byte by byte without end', async () => {
     simulator.fail({ fault: { trickleMs: 5 } });
     expect(await arrives(4)).toMatchObject({ bytes: Buffer.from('{   '), isWhole: false });
   });
 
-  it('send a gzip bomb of the size asked for', async () => {
+  it('send a gzip bomb of the requested size', async () => {
     simulator.fail({ fault: { gzipBombBytes: 3_000_000 } });
     const { bytes } = await arrives();
     expect(bytes.length).toBeLessThan(60_000);
@@ -871,7 +874,7 @@ describe('the faults of ServiceSimulator', () => {
     expect(JSON.parse(text)).toMatch(/^a+$/);
   });
 
-  it('reset before the handshake: no request is read, no handshake counted', async () => {
+  it('reset the connection before the handshake, so that no request is read and no handshake counted', async () => {
     const { total } = simulator.handshakes.sandbox;
     const handle = simulator.fail({ face: 'sandbox', fault: 'reset-handshake' });
     expect(await failCode(banks())).toBe('ECONNRESET');
@@ -897,14 +900,14 @@ describe('the faults of ServiceSimulator', () => {
     await hanging;
   });
 
-  it('delay the usual answer', async () => {
+  it('delay the usual response', async () => {
     simulator.fail({ fault: { delayMs: 80 } });
     const begun = performance.now();
     expect((await banks()).status).toBe(200);
     expect(performance.now() - begun).toBeGreaterThan(75);
   });
 
-  it('change the answer of the token endpoint, and of nothing else', async () => {
+  it('change the response of the token endpoint only', async () => {
     const fault = { tokenResponse: { expires_in: '60', scope: undefined } };
     const handle = simulator.fail({ times: 2, fault });
     expect((await banks()).status).toBe(200);
@@ -931,7 +934,7 @@ describe('the faults of ServiceSimulator', () => {
     [true, '/banks/v1/%C3%BC/', { path: '/banks/v1/{id}' }],
     [false, '/banks/v1', { path: '/banks/v1/{id}' }],
     [false, '/banks/v1/7/notes', { path: '/banks/v1/{id}' }],
-  ])('hit what matches: %s for GET %s with %p', async (matches, path, rule) => {
+  ])('match requests: %s for GET %s with %p', async (matches, path, rule) => {
     const handle = simulator.fail({ ...rule, fault: { status: 418 } });
     expect((await banks(path)).status === 418).toBe(matches);
     expect(handle.hits).toBe(matches ? 1 : 0);
@@ -967,7 +970,7 @@ describe('the faults of ServiceSimulator', () => {
       { face: ['base', 'sandbx'], fault: 'reset' },
       "face must be one of base, oauth-base, sandbox, sandbox-mtls, token, not 'sandbx'",
     ],
-  ])('refuse %j, which could never occur', async (rule, message) => {
+  ])('are refused if they could never occur: %j', async (rule, message) => {
     const add = () => simulator.fail(rule as FaultRule);
     expect(add).toThrow(TypeError);
     expect(add).toThrow(`simulator.fail(): ${message}`);
