@@ -103,7 +103,7 @@ const MEANINGS: readonly ResponseMeaning[] = [
   {
     matches: isOfNock,
     what: ': nock has no interceptor for this request',
-    hint: 'Add one to the test, for the address that is connected to: {address}, or a proxy of {http.proxy}.',
+    hint: 'Add an interceptor to the test, for the address to which the socket connects: {address}, or the proxy in {http.proxy}.',
   },
   {
     matches: (response) => certificateVerdict(response) === 'refused',
@@ -146,12 +146,12 @@ const MEANINGS: readonly ResponseMeaning[] = [
     // The collections of the API exist even if they are empty, so a 404 means that the address is wrong.
     matches: ({ status }, pathname) => status === 404 && collectionAtEnd(pathname) !== undefined,
     what: ': there is no such path at this address',
-    hint: 'Check the path in {address}: that of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.',
+    hint: 'Check the path in {address}: the path of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.',
   },
   {
     matches: isDuplicate,
-    what: ': the same call is under way',
-    hint: '{passOn}Look for its outcome before you send it again.',
+    what: ': the same call is still in progress',
+    hint: '{passOn}Find out its outcome before you send it again.',
   },
   {
     matches: ({ status }) => status === 429 || status >= 500,
@@ -161,6 +161,6 @@ const MEANINGS: readonly ResponseMeaning[] = [
   {
     matches: ({ status }) => status === 400,
     bothSent: true,
-    hint: 'The app token was sent beside the bearer, which the service refuses on most paths: leave {sendAppTokenWithBearer} out. If not that, something in the call itself is wrong.',
+    hint: 'The app token was sent together with the bearer token, which the service refuses on most paths: leave {sendAppTokenWithBearer} out. If that is not the cause, something in the call itself is wrong.',
   },
 ];

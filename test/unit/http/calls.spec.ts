@@ -458,7 +458,7 @@ describe('Code of the host application', () => {
     const other = await setUp();
     other.axios.interceptors.request.eject(0);
     expect(await errorOf(other.axios.get('/a'))).toMatchObject(refused);
-    // Nothing was counted as under way that a shutdown would wait for.
+    // Nothing was counted as in flight that a shutdown would wait for.
     await other.inFlight.drain();
     expect(other.inFlight.close()).toBe(0);
     axios.interceptors.request.clear();

@@ -163,7 +163,7 @@ describe('Errors of responses', () => {
       `If ${name} is for your callers, name it in passOn of ServiceExceptionFilter. `;
     expect(hintOf(403, 'CONSENT_EXPIRED')).toMatch(new RegExp(`^${passOn('CONSENT_EXPIRED')}Check appToken`));
     expect(hintOf(429, 'DUPLICATED_REQUEST')).toBe(
-      `${passOn('DUPLICATED_REQUEST')}Look for its outcome before you send it again.`,
+      `${passOn('DUPLICATED_REQUEST')}Find out its outcome before you send it again.`,
     );
     for (const said of [
       hintOf(403, 'FORBIDDEN'),

@@ -80,7 +80,7 @@ describe('Retry policy', () => {
       PROVEN,
     ]),
     ['429', answered(429), UNDONE],
-    // The same work is under way.
+    // The service is still working on the same request.
     ['429 DUPLICATED_REQUEST', answered(429, DUPLICATED), { again: REPEATABLE, doubt: false, later: LATER }],
     ...[408, 500, 502, 503, 504].map((status): [string, Outcome, Row] => [
       String(status),
