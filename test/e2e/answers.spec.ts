@@ -865,12 +865,20 @@ describe.each<Platform>(['express', 'fastify'])('ServiceExceptionFilter on %s', 
 
   type Row = [string, FaultRule, string, object | undefined, number, string, string];
   it.each<Row>([
-    ['the service says is wrong', own(409), '/customers', customer, 409, 'said by the service', 'api_error'],
-    ['the service may have done', own(500), '/customers', customer, 502, FAILED + DOUBT, 'api_error'],
-    ['no answer came to', lost, '/customers', customer, 502, FAILED + DOUBT, 'connection_reset'],
-    ['needs a token that is refused', noToken, '/link-session', session, 503, UNAVAILABLE, 'token_refused'],
-    ['no caller can correct', own(403), '/banks', undefined, 502, FAILED, 'api_error'],
-  ])('answers for what %s', async (_, rule, path, input, statusCode, message, code) => {
+    ['a 409 of the service', own(409), '/customers', customer, 409, 'said by the service', 'api_error'],
+    [
+      'a POST that the service may have executed',
+      own(500),
+      '/customers',
+      customer,
+      502,
+      FAILED + DOUBT,
+      'api_error',
+    ],
+    ['a POST without a response', lost, '/customers', customer, 502, FAILED + DOUBT, 'connection_reset'],
+    ['a refused token', noToken, '/link-session', session, 503, UNAVAILABLE, 'token_refused'],
+    ['a 403 that no caller can correct', own(403), '/banks', undefined, 502, FAILED, 'api_error'],
+  ])('answers its caller after %s', async (_, rule, path, input, statusCode, message, code) => {
     hostLogger.lines.length = 0;
     simulator.fail(rule);
     const { status, body } = await host.request(input ? 'POST' : 'GET', path, input);

@@ -77,14 +77,14 @@ describe('An attempt that hangs', () => {
     return { ...(await startWith(simulator, { ...options, ...way })), relay };
   }
 
-  it.concurrent('GET: an answer that takes most of the time arrives, by default', async () => {
+  it.concurrent('is not ended by default for a GET whose response takes most of the time', async () => {
     const { banks, fail, simulator } = await start({ timeout: 10_000 });
     fail({ delayMs: 6_000 });
     await banks.list();
     expect(simulator.apiRequests).toHaveLength(1);
   });
 
-  it.concurrent('GET: one for each of http.retries', async () => {
+  it.concurrent('is repeated for a GET as often as http.retries says', async () => {
     const { banks, fail, simulator } = await start({ timeout: 10_000, attemptTimeout: 1_500 });
     fail('hang', 2);
     await banks.list();
@@ -98,7 +98,7 @@ describe('An attempt that hangs', () => {
     expect(simulator.apiRequests).toHaveLength(2);
   });
 
-  it.concurrent('GET: the last attempt has all the time that is left', async () => {
+  it.concurrent('has all the remaining time if it is the last one of a GET', async () => {
     const { banks, fail, simulator } = await start({ timeout: 10_000, attemptTimeout: 1_500, retries: 1 });
     fail('hang');
     fail({ delayMs: 2_000 });
@@ -106,14 +106,14 @@ describe('An attempt that hangs', () => {
     expect(simulator.apiRequests).toHaveLength(2);
   });
 
-  it.concurrent('GET: a body that does not end is within the time of its attempt', async () => {
+  it.concurrent('ends at attemptTimeout if the body of a GET does not end', async () => {
     const { banks, fail, simulator } = await start({ timeout: 10_000, attemptTimeout: 1_500 });
     fail({ trickleMs: 20 });
     await banks.list();
     expect(simulator.apiRequests).toHaveLength(2);
   });
 
-  it.concurrent('POST that was sent: it has all the time, and is not sent again', async () => {
+  it.concurrent('has the whole time for a POST that was sent, and is not repeated', async () => {
     const { create, fail, simulator } = await start({ timeout: 10_000, attemptTimeout: 300 });
     fail({ delayMs: 600 });
     await create();
@@ -125,16 +125,16 @@ describe('An attempt that hangs', () => {
 
   it.concurrent.each([
     ['a server that accepts and says nothing', 'baseUrl', { connectTimeout: 1_500 }],
-    ['the same, where the call has little time', 'baseUrl', { timeout: 8_000 }],
+    ['a server that accepts and says nothing, with a short time limit', 'baseUrl', { timeout: 8_000 }],
     ['a proxy that never answers CONNECT', 'proxy', { connectTimeout: 1_500 }],
-  ] as const)('POST: %s; the next connection is answered', async (_, to, http) => {
+  ] as const)('is repeated for a POST on another connection after %s', async (_, to, http) => {
     const { create, relay, simulator } = await through({ to, hang: 1 }, http);
     await create();
     expect(relay.connections).toBe(2);
     expect(simulator.apiRequests).toHaveLength(1);
   });
 
-  it.concurrent('no connection at all: says so, and that nothing was done', async () => {
+  it.concurrent('gives an error that nothing was done if there is never a connection', async () => {
     const { create, relay } = await through({ to: 'baseUrl', hang: Infinity }, { connectTimeout: 100 });
     expect(await rejection(create())).toMatchObject({
       kind: 'timeout',
@@ -145,14 +145,14 @@ describe('An attempt that hangs', () => {
     expect(relay.connections).toBe(3);
   });
 
-  it.concurrent('no tunnel at all: the same', async () => {
+  it.concurrent('gives an error that nothing was done if there is never a tunnel', async () => {
     const { create } = await through({ to: 'proxy', hang: Infinity }, { connectTimeout: 100, retries: 0 });
     // The tunnel's limit and the call's are the same: on a busy machine either may be seen first.
     const kind: unknown = expect.stringMatching(/^(timeout|proxy)$/);
     expect(await rejection(create())).toMatchObject({ kind, outcomeUnknown: false });
   });
 
-  it.concurrent('waiting for a free connection is neither connecting nor hanging', async () => {
+  it.concurrent('does not include the wait for a free connection', async () => {
     const limits = { maxSockets: 1, connectTimeout: 1_500, attemptTimeout: 2_000 };
     const { create, banks, fail, simulator } = await start(limits);
     fail({ delayMs: 700 }, 4);
@@ -160,7 +160,7 @@ describe('An attempt that hangs', () => {
     expect(simulator.apiRequests).toHaveLength(4);
   });
 
-  it.concurrent('a kept-alive connection needs no connecting', async () => {
+  it.concurrent('is not limited by connectTimeout on a reused connection', async () => {
     const { create, fail, relay } = await through({ to: 'baseUrl', hang: 0 }, { connectTimeout: 1_500 });
     await create();
     fail({ delayMs: 2_000 });

@@ -426,10 +426,12 @@ const keyed = (setup: Setup) => setUp({ idempotencyHeader: 'x-key', ...setup });
 describe('A POST with a key after an attempt that may have been executed', () => {
   it.each([400, 401, 403, 409, 429])('has outcomeUnknown if the last attempt gets %d', async (status) => {
     const { axios } = await keyed({ listener: failing(503, status), retries: 1 });
-    expect(await errorOf(axios.post('/a', {}, config))).toMatchObject({ status, idempotencyKey: KEY });
+    const inDoubt = { status, outcomeUnknown: true, idempotencyKey: KEY };
+    expect(await errorOf(axios.post('/a', {}, config))).toMatchObject(inDoubt);
     const sole = await keyed({ listener: failing(status), retries: 0 });
     expect(await errorOf(sole.axios.post('/a', {}, config))).toMatchObject({
       status,
+      outcomeUnknown: false,
       idempotencyKey: undefined,
     });
   });
@@ -474,7 +476,7 @@ describe('A POST with a key after an attempt that may have been executed', () =>
     expect([waits.length, arrived.length]).toEqual([2, 1]);
   });
 
-  it('has outcomeUnknown if a shutdown or a cancel token ends the pause before the next attempt', async () => {
+  it('has outcomeUnknown if a shutdown or a cancel token ends the pause before the next attempt, and the reason of a signal that does', async () => {
     const waits = new EventEmitter();
     const budget = { take: () => (waits.emit('wait'), 5) } as unknown as RetryBudget;
     const listener: RequestListener = (_, response) =>
@@ -492,11 +494,11 @@ describe('A POST with a key after an attempt that may have been executed', () =>
     source.cancel();
     controller.abort(reason);
     inFlight.close();
-    const expected = expect.objectContaining({ status: 503, idempotencyKey: KEY });
+    const expected = expect.objectContaining({ status: 503, outcomeUnknown: true, idempotencyKey: KEY });
     expect(await Promise.all(errors)).toEqual([expected, reason, expected]);
   });
 
-  it('has outcomeUnknown if one of them ends the turn of the event loop before the next attempt', async () => {
+  it('has outcomeUnknown if a shutdown or a cancel token ends the turn of the event loop before the next attempt', async () => {
     const closed = { kind: 'reset', phase: 'sent', reusedSocket: true } as const;
     for (const how of ['cancel', 'close'] as const) {
       const source = globalAxios.CancelToken.source();
