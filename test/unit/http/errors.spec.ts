@@ -196,7 +196,7 @@ describe('Errors of responses', () => {
       NO_MATCH,
       '/a',
       /^: nock has no interceptor for this request$/,
-      /urls\.baseUrl, or a proxy of http\.proxy/,
+      /urls\.baseUrl, or the proxy in http\.proxy/,
     ],
     ...[400, 404, 409, 422].map((status): [number, string, string, RegExp, undefined] => [
       status,
