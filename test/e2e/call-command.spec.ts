@@ -27,7 +27,7 @@ describe('The command nestjs-service', () => {
     for (const argument of ['--help', '-h', 'help', '--version', '-v']) {
       const io = commandIo();
       expect(await runCommand([argument], io)).toBe(0);
-      expect(io.printed()).toMatch(argument.includes('v') ? `${version}\n` : help);
+      expect(io.stdout()).toMatch(argument.includes('v') ? `${version}\n` : help);
     }
   });
 
@@ -38,7 +38,7 @@ describe('The command nestjs-service', () => {
     };
     const io = { ...commandIo(), out };
     await expect(runCommand(['doctor', '--help'], io)).rejects.toBe(fault);
-    expect(io.complained()).toBe('');
+    expect(io.stderr()).toBe('');
   });
 
   it.each([
@@ -50,8 +50,8 @@ describe('The command nestjs-service', () => {
   ])('exits with 2 for %s, and prints nothing to stdout', async (_, args) => {
     const io = commandIo();
     expect(await runCommand(args, io)).toBe(2);
-    expect(io.printed()).toBe('');
-    expect(io.complained()).toMatch(/nestjs-service/);
+    expect(io.stdout()).toBe('');
+    expect(io.stderr()).toMatch(/nestjs-service/);
   });
 });
 
@@ -81,7 +81,7 @@ describe('The command nestjs-service call', () => {
       out(text);
     };
     const code = await runCommand(['call', ...args], io);
-    const [printed, complained] = [io.printed(), io.complained()];
+    const [printed, complained] = [io.stdout(), io.stderr()];
     const secrets = {
       appToken: simulator.appToken,
       clientSecret: simulator.clientSecret,

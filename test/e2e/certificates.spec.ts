@@ -38,8 +38,8 @@ import {
 import { commandIo } from '../helpers/command-io.js';
 import { rawServer } from '../helpers/loopback.js';
 import { mtlsServer, type MtlsServer, type MtlsServerOptions } from '../helpers/mtls-server.js';
-import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
-import { call, failCode, keptAliveAgent } from '../helpers/plain-client.js';
+import { findProgram, itWith, requireProgram } from '../helpers/optional-programs.js';
+import { sendWithoutClient, failCode, keptAliveAgent } from '../helpers/plain-client.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { simulatorsOfBlock, startSimulator } from '../helpers/simulators.js';
 import { modulesOfBlock, rejection } from '../helpers/start-module.js';
@@ -228,7 +228,7 @@ describe('The certificate in use', () => {
   });
 });
 
-const openssl = findPeer('openssl');
+const openssl = findProgram('openssl');
 itWith(openssl, 'a server that knows its root alone')(
   'A server that knows only its root refuses our certificate, and the hint names the issuer whose certificate has to follow',
   async () => {
@@ -238,7 +238,7 @@ itWith(openssl, 'a server that knows its root alone')(
       [ours.root.certificate, authority.serverChain, authority.server.key].map(fileOf),
     );
     // Node's own servers end the connection without an alert.
-    const server = spawn(requirePeer(openssl), [
+    const server = spawn(requireProgram(openssl), [
       ...['s_server', '-accept', '127.0.0.1:0', '-cert', cert, '-cert_chain', cert, '-key', key],
       ...['-CAfile', ca, '-Verify', '3', '-verify_return_error', '-www'],
     ]);
@@ -275,7 +275,7 @@ itWith(openssl, 'a key that TLS 1.3 never sends')(
   'A key that TLS 1.3 never sends causes a warning at the start and by the doctor, and is named if the server misses the certificate',
   async () => {
     const authority = await createAuthority();
-    const { stdout } = await promisify(execFile)(requirePeer(openssl), [
+    const { stdout } = await promisify(execFile)(requireProgram(openssl), [
       ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:secp256k1', '-nodes'],
       ...['-subj', '/CN=app', '-keyout', '-', '-out', '-'],
     ]);
@@ -317,7 +317,7 @@ itWith(openssl, 'a key that TLS 1.3 never sends')(
         SERVICE_TLS_CHAIN: authority.chain,
       });
       await run(['--json'], io);
-      const { checks } = JSON.parse(io.printed()) as DoctorReport;
+      const { checks } = JSON.parse(io.stdout()) as DoctorReport;
       return Object.fromEntries(checks.map(({ name, status, message }) => [name, `${status}: ${message}`]));
     };
     const demanding = await rowsOf(server);
@@ -735,7 +735,7 @@ describe('Certificates of the simulator', () => {
       }
     }
     for (const ca of [undefined, (await startOwn()).chain])
-      expect(await failCode(call(own, own.urls.sandboxUrl, { ca }))).toMatch(/CERT|SIGNATURE/);
+      expect(await failCode(sendWithoutClient(own, own.urls.sandboxUrl, { ca }))).toMatch(/CERT|SIGNATURE/);
   });
 
   it('are issued with the requested name, dates and passphrase', async () => {
@@ -779,10 +779,10 @@ describe('Certificates of the simulator', () => {
   ])('of the server can be replaced by one that is %s, and restored', async (_, request, code) => {
     const url = `${own.urls.sandboxUrl}/echo/v1`;
     await own.useServerCertificate({ face: 'sandbox', ...request });
-    expect(await failCode(call(own, url))).toMatch(code);
-    expect((await call(own, `${own.urls.authUrl}/x`)).status).toBe(404);
+    expect(await failCode(sendWithoutClient(own, url))).toMatch(code);
+    expect((await sendWithoutClient(own, `${own.urls.authUrl}/x`)).status).toBe(404);
     await own.useServerCertificate();
-    expect((await call(own, url)).status).toBe(401);
+    expect((await sendWithoutClient(own, url)).status).toBe(401);
   });
 
   it('need an optional peer dependency, and a clear error says so if it is missing', () => {
@@ -808,8 +808,8 @@ describe('Client certificates of the simulator', () => {
   it('are accepted by both mTLS servers, and recorded', async () => {
     const { one, base, sandboxMtls, headers } = await serve();
     const certificate = one.application;
-    expect((await call(one, base, { certificate, headers })).status).toBe(200);
-    expect((await call(one, sandboxMtls, { certificate, headers })).status).toBe(200);
+    expect((await sendWithoutClient(one, base, { certificate, headers })).status).toBe(200);
+    expect((await sendWithoutClient(one, sandboxMtls, { certificate, headers })).status).toBe(200);
     const seen = {
       certificateSubject: certificate.subject,
       certificateFingerprint256: certificate.fingerprint256,
@@ -822,7 +822,7 @@ describe('Client certificates of the simulator', () => {
     expect(one.refusals).toEqual([]);
     const issued = await one.issueCertificate({ passphrase: 'pass word' });
     const withChain = { ...issued, certificate: issued.certificate + issued.chain };
-    expect((await call(one, base, { certificate: withChain, headers })).status).toBe(200);
+    expect((await sendWithoutClient(one, base, { certificate: withChain, headers })).status).toBe(200);
   });
 
   it.each([
@@ -842,8 +842,8 @@ describe('Client certificates of the simulator', () => {
   ])('are refused with a TLS alert if they are %s', async (_, request, code, alert) => {
     const { one, base, sandboxMtls, headers } = await serve();
     const certificate = await one.issueCertificate(request);
-    expect(await failCode(call(one, base, { certificate, headers }))).toMatch(code);
-    expect(await failCode(call(one, sandboxMtls, { certificate, headers }))).toMatch(code);
+    expect(await failCode(sendWithoutClient(one, base, { certificate, headers }))).toMatch(code);
+    expect(await failCode(sendWithoutClient(one, sandboxMtls, { certificate, headers }))).toMatch(code);
     const certificateFingerprint256 = certificate.fingerprint256;
     expect(one.refusals).toMatchObject([
       { face: 'base', alert, certificateFingerprint256 },
@@ -857,7 +857,7 @@ describe('Client certificates of the simulator', () => {
     const { one, base, headers } = await serve({ maxRequests: 2 });
     const { certificate: cert, key } = await issue('');
     for (const ciphers of [undefined, 'TLS_AES_128_GCM_SHA256', 'TLS_CHACHA20_POLY1305_SHA256'])
-      expect(await failCode(call(one, base, { cert, key, headers, ciphers }))).toBe(
+      expect(await failCode(sendWithoutClient(one, base, { cert, key, headers, ciphers }))).toBe(
         'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA',
       );
     const { serialNumber } = new X509Certificate(cert);
@@ -868,21 +868,23 @@ describe('Client certificates of the simulator', () => {
   it('are required in the handshake on {sandbox_mtls_url}, and on {base_url} with requireClientCertificate', async () => {
     const { one, base, sandboxMtls, headers } = await serve({ requireClientCertificate: true });
     const missing = 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED';
-    expect(await failCode(call(one, sandboxMtls, { headers }))).toBe(missing);
+    expect(await failCode(sendWithoutClient(one, sandboxMtls, { headers }))).toBe(missing);
     expect(one.refusals).toMatchObject([{ face: 'sandbox-mtls', alert: 'certificate_required' }]);
     const bearer = { authorization: `Bearer ${await one.issueToken()}` };
-    expect(await failCode(call(one, base, { headers: bearer }))).toBe(missing);
-    expect((await call(one, base, { headers: bearer, certificate: one.application })).status).toBe(200);
+    expect(await failCode(sendWithoutClient(one, base, { headers: bearer }))).toBe(missing);
+    expect(
+      (await sendWithoutClient(one, base, { headers: bearer, certificate: one.application })).status,
+    ).toBe(200);
   });
 
   it('if missing cause an HTML 400 on {base_url}, unless there is a bearer', async () => {
     const { one, base, headers } = await serve();
-    const refused = await call(one, base, { headers });
+    const refused = await sendWithoutClient(one, base, { headers });
     expect(refused.status).toBe(400);
     expect(refused.headers['content-type']).toBe('text/html');
     expect(refused.body).toContain('No required SSL certificate was sent');
     const authorization = `Bearer ${await one.issueToken()}`;
-    expect((await call(one, base, { headers: { authorization } })).status).toBe(200);
+    expect((await sendWithoutClient(one, base, { headers: { authorization } })).status).toBe(200);
   });
 
   it('can be refused with an HTML 400 in place of an alert', async () => {
@@ -893,7 +895,7 @@ describe('Client certificates of the simulator', () => {
         [foreign, 'The SSL certificate error'],
         [undefined, 'No required SSL certificate'],
       ] as const) {
-        const { status, body } = await call(one, url, { headers, certificate });
+        const { status, body } = await sendWithoutClient(one, url, { headers, certificate });
         expect([status, body]).toEqual([400, expect.stringContaining(title)]);
       }
     }
@@ -901,33 +903,35 @@ describe('Client certificates of the simulator', () => {
 
   it('over TLS 1.2 are refused with an alert if missing, and with a closed connection if foreign', async () => {
     const { one, sandboxMtls, headers } = await serve({ maxTlsVersion: 'TLSv1.2' });
-    expect(await failCode(call(one, sandboxMtls, { headers }))).toBe('EPROTO');
+    expect(await failCode(sendWithoutClient(one, sandboxMtls, { headers }))).toBe('EPROTO');
     const certificate = await one.issueCertificate({ foreign: true });
-    expect(await failCode(call(one, sandboxMtls, { headers, certificate }))).toBe('ECONNRESET');
-    expect((await call(one, sandboxMtls, { headers, certificate: one.application })).status).toBe(200);
+    expect(await failCode(sendWithoutClient(one, sandboxMtls, { headers, certificate }))).toBe('ECONNRESET');
+    expect(
+      (await sendWithoutClient(one, sandboxMtls, { headers, certificate: one.application })).status,
+    ).toBe(200);
   });
 
   it('are refused after they were revoked, on new connections, resumed sessions and open connections', async () => {
     const { one, base, headers } = await serve();
     const agent = keptAliveAgent(one, one.application);
-    expect((await call(one, base, { agent, headers })).status).toBe(200);
+    expect((await sendWithoutClient(one, base, { agent, headers })).status).toBe(200);
     one.revokeCertificate();
-    expect((await call(one, base, { agent, headers })).status).toBe(400);
+    expect((await sendWithoutClient(one, base, { agent, headers })).status).toBe(400);
     agent.destroy();
-    expect(await failCode(call(one, base, { agent, headers }))).toMatch(REVOKED);
+    expect(await failCode(sendWithoutClient(one, base, { agent, headers }))).toMatch(REVOKED);
     expect(one.handshakes.base).toEqual({ total: 2, resumed: 1, refused: 1 });
     const certificate = one.application;
-    expect(await failCode(call(one, base, { headers, certificate }))).toMatch(REVOKED);
+    expect(await failCode(sendWithoutClient(one, base, { headers, certificate }))).toMatch(REVOKED);
     agent.destroy();
     const other = await one.issueCertificate();
-    expect((await call(one, base, { headers, certificate: other })).status).toBe(200);
+    expect((await sendWithoutClient(one, base, { headers, certificate: other })).status).toBe(200);
   });
 
   it('are requested, but not required, by the token endpoint', async () => {
     const { one } = await serve();
     const url = `${one.urls.authUrl}/oauth2/token`;
-    await call(one, url);
-    await call(one, url, { certificate: one.application });
+    await sendWithoutClient(one, url);
+    await sendWithoutClient(one, url, { certificate: one.application });
     const seen = one.tokenRequests.map((request) => request.certificateSubject);
     expect(seen).toEqual([undefined, one.application.subject]);
   });
@@ -935,17 +939,17 @@ describe('Client certificates of the simulator', () => {
   it('are visible in the counts of handshakes, resumed sessions and connections', async () => {
     const { one, base, headers } = await serve();
     const agent = keptAliveAgent(one, one.application);
-    const first = await call(one, base, { agent, headers });
+    const first = await sendWithoutClient(one, base, { agent, headers });
     expect(first.headers['keep-alive']).toBe('timeout=5');
-    await call(one, base, { agent, headers });
+    await sendWithoutClient(one, base, { agent, headers });
     expect(one.handshakes.base).toEqual({ total: 1, resumed: 0, refused: 0 });
     expect(one.requests.map((request) => request.connection)).toEqual([1, 1]);
     expect(one.openConnections).toBe(1);
     agent.destroy();
     const again = keptAliveAgent(one, one.application);
-    await call(one, base, { agent: again, headers });
+    await sendWithoutClient(one, base, { agent: again, headers });
     again.destroy();
-    expect((await call(one, base, { agent: again, headers })).status).toBe(200);
+    expect((await sendWithoutClient(one, base, { agent: again, headers })).status).toBe(200);
     expect(one.handshakes.base).toEqual({ total: 3, resumed: 1, refused: 0 });
     again.destroy();
   });

@@ -20,7 +20,7 @@ import { commandIo } from '../helpers/command-io.js';
 import { hangingRelay, type HangingRelay } from '../helpers/hanging-relay.js';
 import { freePort } from '../helpers/loopback.js';
 import { startNginx } from '../helpers/nginx.js';
-import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { findProgram, itWith, requireProgram } from '../helpers/optional-programs.js';
 import { readDocument } from '../helpers/readme.js';
 import { startSimulator } from '../helpers/simulators.js';
 import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
@@ -260,7 +260,7 @@ describe('A call that waits for a token', () => {
   });
 });
 
-const program = findPeer('nginx');
+const program = findProgram('nginx');
 const nginxIt = itWith(program, 'TLS by nginx as a sidecar');
 
 describe('docs/certificates.md: a sidecar has the key', () => {
@@ -283,7 +283,7 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     });
     strict = await startSimulator({ requireClientCertificate: true });
     if (nginxIt !== it) return;
-    const nginxPath = requirePeer(program);
+    const nginxPath = requireProgram(program);
     folder = await mkdtemp(join(tmpdir(), 'sidecar-'));
     const { certificate, privateKey } = simulator.application;
     const files = {
@@ -424,7 +424,7 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     });
     expect(await run([], io, { stepMs: 10_000, totalMs: 20_000 })).toBe(0);
     const rows = Object.fromEntries(
-      [...io.printed().matchAll(/^(\w+) +(\S+) +(.+)$/gm)].map(([, status, name, message]) => [
+      [...io.stdout().matchAll(/^(\w+) +(\S+) +(.+)$/gm)].map(([, status, name, message]) => [
         name,
         `${status}: ${message}`,
       ]),

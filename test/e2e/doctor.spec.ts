@@ -58,7 +58,7 @@ describe('The doctor and the start-up check of a broken set-up', () => {
       const secrets = { ...secretsOf(simulator), passwords: 's3cret-' };
       const io = commandIo(variables);
       const code = await run(['--json'], io, { ...LIMITS, stepMs: setup.stepMs ?? 5_000 });
-      const { ok, checks } = JSON.parse(io.printed()) as DoctorReport;
+      const { ok, checks } = JSON.parse(io.stdout()) as DoctorReport;
       expect({ ok, code }).toEqual({ ok: false, code: 1 });
       const failures = checks.filter(({ status }) => status === 'failed');
       expect(failures[0]).toEqual({
@@ -69,7 +69,7 @@ describe('The doctor and the start-up check of a broken set-up', () => {
       });
       // What follows from it is not reported as failed.
       if (isOfConnection) expect(failures).toHaveLength(1);
-      expect(secretsIn(io.printed() + io.complained(), secrets)).toEqual([]);
+      expect(secretsIn(io.stdout() + io.stderr(), secrets)).toEqual([]);
 
       setVariables({
         ...(Object.keys(variables).length > 0 && { SERVICE_STARTUP_CHECK: 'fail' }),
@@ -100,7 +100,7 @@ describe('The doctor and the start-up check of a broken set-up', () => {
 /** Runs the doctor, and checks its exit code; what it printed. */
 async function printed(code: 0 | 1, args: string[], io = commandIo()): Promise<string> {
   expect(await run(args, io, LIMITS)).toBe(code);
-  return io.printed();
+  return io.stdout();
 }
 
 describe('The doctor of a set-up that works', () => {
@@ -112,7 +112,7 @@ describe('The doctor of a set-up that works', () => {
     expect(output).toMatch(/^ok +api\.banks +GET \/banks\/v1 answered with JSON/m);
     const isShown = /^ok +token-endpoint\.client-certificate +The server asked .*, and did not refuse "CN=/m;
     expect(isShown.test(output)).toBe('oauthMtls' in options);
-    expect(io.complained()).toBe('');
+    expect(io.stderr()).toBe('');
     expect(secretsIn(output, { ...secretsOf(simulator), tokens: 'eyJ' })).toEqual([]);
     // One request of each kind, and no customer.
     const tokens = simulator.tokenRequests.map(({ body }) => new URLSearchParams(body).get('scope'));
@@ -152,7 +152,7 @@ describe('The doctor of a set-up that works', () => {
     const simulator = await startSimulator();
     const terminal = commandIo(simulator.env(), { isTerminal: true });
     expect(await printed(0, [], terminal)).toContain('\u001b[32mok');
-    expect(terminal.complained()).toContain('api.connection ...');
+    expect(terminal.stderr()).toContain('api.connection ...');
     const plain = commandIo({ ...simulator.env(), NO_COLOR: '1' }, { isTerminal: true });
     expect(await printed(0, ['--offline'], plain)).not.toContain('\u001b');
   });
@@ -243,8 +243,8 @@ describe('The doctor without connections', () => {
   ])('exits with 2 for wrong usage: %s', async (_what, args, words) => {
     const io = commandIo();
     expect(await runCommand(['doctor', ...args], io)).toBe(2);
-    expect(io.complained()).toMatch(words);
-    expect(io.printed()).toBe('');
+    expect(io.stderr()).toMatch(words);
+    expect(io.stdout()).toBe('');
   });
 
   it('prints nothing of a private key, whatever values are swapped', async () => {
@@ -260,7 +260,7 @@ describe('The doctor without connections', () => {
         for (const name of [option, `${option}_FILE`]) {
           const io = commandIo({ ...others, [`SERVICE_${name}`]: text });
           await run(['--offline'], io, LIMITS);
-          const output = io.printed() + io.complained();
+          const output = io.stdout() + io.stderr();
           expect(output).toMatch(/ok, \d+ warnings?,/);
           expect(secretsIn(output, { privateKey, inBase64: base64.slice(40, 100) })).toEqual([]);
         }

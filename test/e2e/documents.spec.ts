@@ -78,7 +78,7 @@ import { REFUSED } from '../../lib/http/request/axios-options.js';
 import { GUIDES } from '../../lib/version.js';
 import { commandIo } from '../helpers/command-io.js';
 import { deadPort } from '../helpers/loopback.js';
-import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { findProgram, itWith, requireProgram } from '../helpers/optional-programs.js';
 import { readDocument, ROOT, type Snippets, writeSnippets } from '../helpers/readme.js';
 import { startRedis } from '../helpers/redis.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
@@ -110,8 +110,8 @@ const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) 
   version: string;
 };
 const REPOSITORY = manifest.repository.url.replace(/^git\+|\.git$/g, '');
-const openssl = findPeer('openssl');
-const redisServer = findPeer('redis-server');
+const openssl = findProgram('openssl');
+const redisServer = findProgram('redis-server');
 
 const textOf = (name: string) => documents.get(name)?.text ?? '';
 const fencesOf = (name: string) => documents.get(name)?.fences ?? [];
@@ -298,7 +298,7 @@ describe('Names in the documents', () => {
       const { SERVICE_APP_TOKEN: _, ...values } = simulator.env();
       const io = commandIo(values);
       await runDoctor(['--json', '--offline'], io, { stepMs: 10_000, totalMs: 20_000 });
-      const printed = JSON.parse(io.printed()) as DoctorReport;
+      const printed = JSON.parse(io.stdout()) as DoctorReport;
       const keysOf = (value: object) => Object.keys(value).join(', ');
       const failed = printed.checks.find(({ status }) => status === 'failed') ?? {};
       const [first, last] = keysOf(failed).split(/, (?=remedy)/);
@@ -377,7 +377,7 @@ describe('docs/getting-started.md', () => {
       },
     });
     try {
-      await application.listens(port);
+      await application.waitForPort(port);
       const url = `http://127.0.0.1:${port}`;
       const post = (path: string, body: object) =>
         fetch(url + path, {
@@ -973,7 +973,7 @@ describe('docs/certificates.md', () => {
     'has commands that convert a .p12, and with -legacy one of old',
     async () => {
       const run = (command: string) =>
-        promisify(exec)(command.replaceAll('openssl', requirePeer(openssl)), { cwd: folder });
+        promisify(exec)(command.replaceAll('openssl', requireProgram(openssl)), { cwd: folder });
       const block = fencesOf(name).find(({ text }) => text.includes('app.p12'))?.text ?? '';
       const commands = block.trim().split('\n');
       expect(commands).toHaveLength(3);
@@ -1049,7 +1049,7 @@ describe('docs/fleet.md', () => {
   itWith(redisServer, 'the set-up of docs/fleet.md')(
     'has a set-up whose processes share tokens',
     async () => {
-      const redis = await startRedis(requirePeer(redisServer));
+      const redis = await startRedis(requireProgram(redisServer));
       Object.assign(process.env, { ...simulator.env({ authentication: 'oauth' }), REDIS_URL: redis.url });
       try {
         const { AppModule } = await load<{ AppModule: Type }>('docs/fleet.md', 'fleet.module.ts');

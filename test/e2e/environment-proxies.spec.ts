@@ -289,7 +289,7 @@ describe("http.proxy: 'environment'", () => {
       const given = simulator.env({ authentication: 'oauth', oauthBaseUrl: false });
       const io = commandIo({ ...given, SERVICE_HTTP_PROXY: 'environment', ...variables });
       await run([], io, { stepMs: 10_000, totalMs: 20_000 });
-      return io.printed();
+      return io.stdout();
     }
 
     it('says which proxy is used for which address, and why', async () => {
@@ -329,8 +329,8 @@ describe("http.proxy: 'environment'", () => {
       const io = commandIo(simulator.env({ authentication: 'oauth', oauthBaseUrl: false }));
       await run(['--env-file', file], io);
       await rm(folder, { recursive: true });
-      expect(io.printed()).toMatch(/^ok +api\.connection +\S+ through the proxy /m);
-      expect(io.printed()).toMatch(/^ok +token-endpoint\.connection +TLSv1\.3; /m);
+      expect(io.stdout()).toMatch(/^ok +api\.connection +\S+ through the proxy /m);
+      expect(io.stdout()).toMatch(/^ok +token-endpoint\.connection +TLSv1\.3; /m);
     });
 
     it('reports a faulty variable', async () => {

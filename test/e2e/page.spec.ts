@@ -19,10 +19,10 @@ import { PlaygroundModule } from '../../sample/playground/playground.module.js';
 import { Simulators } from '../../sample/playground/simulators.js';
 import { acceptLocalOnly } from '../../sample/start/local-only.js';
 import { inSoak, onlyInSoak } from '../helpers/in-soak.js';
-import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { findProgram, itWith, requireProgram } from '../helpers/optional-programs.js';
 import { until } from '../helpers/until.js';
 
-const peer = findPeer('chromium');
+const peer = findProgram('chromium');
 const browserIt = itWith(peer, 'the page of the sample in a browser');
 /** Browser tests are slow: `npm test` runs only the main flow, and the soak tests run the rest. */
 const soakBrowserIt = onlyInSoak(browserIt);
@@ -105,7 +105,7 @@ describe('the page of the sample', () => {
   });
 
   async function open(options: Parameters<Browser['newContext']>[0] = {}): Promise<Page> {
-    browser ??= await chromium.launch({ executablePath: requirePeer(peer), args: ['--no-sandbox'] });
+    browser ??= await chromium.launch({ executablePath: requireProgram(peer), args: ['--no-sandbox'] });
     context = await browser.newContext(options);
     context.setDefaultTimeout(15_000);
     const page = await context.newPage();
@@ -459,7 +459,7 @@ describe('the page of the sample', () => {
   soakBrowserIt(
     'the page loads nothing from other origins and violates no rule of its content security policy',
     async () => {
-      browser ??= await chromium.launch({ executablePath: requirePeer(peer), args: ['--no-sandbox'] });
+      browser ??= await chromium.launch({ executablePath: requireProgram(peer), args: ['--no-sandbox'] });
       context = await browser.newContext();
       const page = await context.newPage();
       const requested: string[] = [];

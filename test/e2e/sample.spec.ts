@@ -10,7 +10,7 @@ import { chromium } from 'playwright-core';
 import { type ServiceSimulator } from 'nestjs-service/testing';
 import { inSoak } from '../helpers/in-soak.js';
 import { deadPort } from '../helpers/loopback.js';
-import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { findProgram, itWith, requireProgram } from '../helpers/optional-programs.js';
 import { cloneProject, isListening, startProcess, type SampleProcess } from '../helpers/sample-process.js';
 import { startSimulator } from '../helpers/simulators.js';
 
@@ -18,7 +18,7 @@ const run = promisify(execFile);
 const LAST_LINE = '/docs\n';
 /** What `npm start` runs. */
 const SOURCE = [process.execPath, 'build/start-sample.mjs'];
-const browser = findPeer('chromium');
+const browser = findProgram('chromium');
 const browserIt = itWith(browser, 'the Swagger page of the sample in a browser');
 
 describe('the sample', () => {
@@ -50,7 +50,7 @@ describe('the sample', () => {
       url = `http://127.0.0.1:${port}`;
       await writeFile(join(project.path, '.env'), `PORT=${port}\n`);
       sample = start(['npm', 'start']);
-      await sample.printed(LAST_LINE);
+      await sample.waitForOutput(LAST_LINE);
     }, 120_000);
 
     it('the sample prints which service it uses and the result of one call of each kind, without a secret', () => {
@@ -186,7 +186,10 @@ describe('the sample', () => {
     });
 
     browserIt('the page /docs shows the four routes in a browser', async () => {
-      const opened = await chromium.launch({ executablePath: requirePeer(browser), args: ['--no-sandbox'] });
+      const opened = await chromium.launch({
+        executablePath: requireProgram(browser),
+        args: ['--no-sandbox'],
+      });
       const page = await opened.newPage();
       await page.goto(`${url}/docs`);
       for (const route of ['get /banks', 'post /customers', 'post /link-session', 'get /health']) {
@@ -212,7 +215,7 @@ describe('the sample', () => {
       const nest = join(project.path, 'node_modules/@nestjs/cli/bin/nest.js');
       const command = [process.execPath, nest, 'start', 'sample', '--no-shell'];
       const sample = start(command, { PORT: String(port) });
-      await sample.printed(LAST_LINE);
+      await sample.waitForOutput(LAST_LINE);
       expect((await fetch(`http://127.0.0.1:${port}/banks`)).status).toBe(200);
       sample.signal('SIGINT', 'group');
       await sample.exited;
@@ -237,7 +240,7 @@ describe('the sample', () => {
           ...simulator.env({ environment: 'sandbox', authentication: 'oauth', clientCertificate: false }),
           PORT: String(port),
         });
-        await sample.printed(LAST_LINE);
+        await sample.waitForOutput(LAST_LINE);
         expect(simulator.apiRequests.map(({ method, path, face }) => `${method} ${path} ${face}`)).toEqual([
           'GET /banks/v1 sandbox',
         ]);
@@ -266,7 +269,7 @@ describe('the sample', () => {
         simulator.fail({ path: '/customers/v1', times: 1, fault: known });
         const port = await deadPort();
         const sample = start(SOURCE, { ...simulator.env({ environment: 'sandbox' }), PORT: String(port) });
-        await sample.printed(LAST_LINE);
+        await sample.waitForOutput(LAST_LINE);
         expect(sample.output()).toMatch(
           /banks\.list +failed: api_error: GET \/banks\/v1: HTTP 409 EXISTS: Known/,
         );

@@ -41,8 +41,8 @@ const soakIt = onlyInSoak(it);
 
 /** The command, run inside the test process. */
 interface Running {
-  printed(): string;
-  complained(): string;
+  stdout(): string;
+  stderr(): string;
   /** Its exit code. */
   ended: Promise<number>;
   end(): Promise<void>;
@@ -127,10 +127,10 @@ async function withHost(
 
 const banksOf = (context: INestApplicationContext) => context.get(BanksService, { strict: false });
 
-/** Finds the printed curl line. */
-const curlIn = (printed: string) => /^ {2}(curl .+)$/m.exec(printed)?.[1] ?? '';
+/** Finds the curl line in the output. */
+const curlIn = (stdout: string) => /^ {2}(curl .+)$/m.exec(stdout)?.[1] ?? '';
 
-/** Runs the printed line in a shell, unchanged. */
+/** Runs the curl line in a shell, unchanged. */
 function shell(line: string) {
   return run('sh', ['-c', `${line} --silent --show-error --write-out ' %{http_code}'`]);
 }
@@ -140,7 +140,7 @@ describe('nestjs-service simulator', () => {
     const port = await freePort(6);
     const faults = ['--token-lifetime', '60', '--fail', '/banks/v1=503:1'];
     const child = startProgram(['--port', String(port), '--dir', 'a b', ...faults]);
-    await child.printed(READY);
+    await child.waitForOutput(READY);
     const line = curlIn(child.output());
     for (const command of ['nestjs-service doctor', 'nest start'])
       expect(child.output()).toContain(`  npx ${command} --env-file '${join(folder, 'a b/.env')}'\n`);
@@ -159,7 +159,7 @@ describe('nestjs-service simulator', () => {
     ]);
     expect(JSON.parse(token.stdout)).toMatchObject({ expires_in: 60, scope: 'api' });
 
-    await child.printed('(token)\n');
+    await child.waitForOutput('(token)\n');
     child.signal('SIGTERM');
     expect(await child.exited).toEqual({ code: 0, signal: null });
     const [head = '', requests = ''] = child.output().split(READY);
@@ -223,9 +223,9 @@ describe('nestjs-service simulator', () => {
     const lines = Object.entries(file).map(([variable, value]) => `${variable}=${value}\n`);
     await writeFile(join(folder, '.env'), lines.join(''));
     try {
-      const { printed } = await startWith(env, '--port', '0', '--dir', 'brand');
-      expect(printed()).toContain("-H 'brand-token: ");
-      expect((await shell(curlIn(printed()))).stdout).toMatch(/ 200$/);
+      const { stdout } = await startWith(env, '--port', '0', '--dir', 'brand');
+      expect(stdout()).toContain("-H 'brand-token: ");
+      expect((await shell(curlIn(stdout()))).stdout).toMatch(/ 200$/);
       const variables = await written('brand');
       expect(variables).toMatchObject(BRAND);
       await withHost(variables, async (context) => {
@@ -237,15 +237,15 @@ describe('nestjs-service simulator', () => {
   });
 
   it('the option --name writes and prints the variables of a named module', async () => {
-    const { printed } = await start('--port', '0', '--dir', 'named', '--name', 'ksa-north');
+    const { stdout } = await start('--port', '0', '--dir', 'named', '--name', 'ksa-north');
     const variables = await written('named');
     expect(Object.keys(variables).filter((name) => !name.startsWith('SERVICE_KSA_NORTH_'))).toEqual([]);
-    expect(printed()).toMatch(/^ {2}SERVICE_KSA_NORTH_SANDBOX_MTLS_URL {2}https:/m);
+    expect(stdout()).toMatch(/^ {2}SERVICE_KSA_NORTH_SANDBOX_MTLS_URL {2}https:/m);
     for (const command of ['doctor', 'call GET /banks/v1']) {
       const env = join(folder, 'named/.env');
-      expect(printed()).toContain(`  npx nestjs-service ${command} --name ksa-north --env-file '${env}'\n`);
+      expect(stdout()).toContain(`  npx nestjs-service ${command} --name ksa-north --env-file '${env}'\n`);
     }
-    expect(printed()).toContain(
+    expect(stdout()).toContain(
       "\nTry it, with ServiceModule.forRoot({ name: 'ksa-north' }) in the application:\n",
     );
     const list = async (context: INestApplicationContext) => {
@@ -258,8 +258,8 @@ describe('nestjs-service simulator', () => {
   it.each(partOf(["it's", 'a "b" $(c) `d`', 'a\\b', "it's \\a"], 4))(
     'a shell, Node and dotenv read the same path from the written .env in a folder with the name %j',
     async (dir) => {
-      const { printed } = await start('--port', '0', '--dir', dir);
-      expect((await shell(curlIn(printed()))).stdout).toMatch(/ 200$/);
+      const { stdout } = await start('--port', '0', '--dir', dir);
+      expect((await shell(curlIn(stdout()))).stdout).toMatch(/ 200$/);
       const env = join(folder, dir, '.env');
       const key = join(folder, dir, 'application.key');
       const script = '. "$1" && printf %s "$SERVICE_TLS_PRIVATE_KEY_FILE"';
@@ -272,8 +272,8 @@ describe('nestjs-service simulator', () => {
 
   it('the simulator is reachable under the names of --san on the address of --host, and prints a warning', async () => {
     const args = ['--port', '0', '--host', '0.0.0.0', '--san', 'localhost', '--san', 'simulator'];
-    const { complained } = await start(...args, '--dir', 'reached');
-    expect(complained()).toMatch(
+    const { stderr } = await start(...args, '--dir', 'reached');
+    expect(stderr()).toMatch(
       /^Warning: the simulator listens on 0\.0\.0\.0, so every host of the network can call it\./,
     );
     const variables = await written('reached');
@@ -295,8 +295,8 @@ describe('nestjs-service simulator', () => {
   ])(
     'the simulator command warns about --san and the network only if needed: --host %j',
     async (args, warning) => {
-      const { complained } = await start('--port', '0', '--dir', 'loopback', '--host', ...args);
-      expect(complained()).toMatch(warning);
+      const { stderr } = await start('--port', '0', '--dir', 'loopback', '--host', ...args);
+      expect(stderr()).toMatch(warning);
     },
   );
 
@@ -312,9 +312,9 @@ describe('nestjs-service simulator', () => {
     'the simulator command prints a single line that says why it cannot start with %j',
     async (args, message) => {
       await writeFile(join(folder, 'a-file'), '');
-      const { ended, complained } = await start('--port', '0', ...args);
+      const { ended, stderr } = await start('--port', '0', ...args);
       expect(await ended).toBe(1);
-      expect(complained()).toMatch(message);
+      expect(stderr()).toMatch(message);
     },
   );
 
@@ -322,10 +322,10 @@ describe('nestjs-service simulator', () => {
     const port = await freePort(6);
     const other = createServer().listen(port + 2, '127.0.0.1');
     await once(other, 'listening');
-    const { ended, complained } = await start('--port', String(port), '--dir', 'taken');
+    const { ended, stderr } = await start('--port', String(port), '--dir', 'taken');
     expect(await ended).toBe(1);
     other.close();
-    expect(complained()).toBe(
+    expect(stderr()).toBe(
       `Port ${port + 2} is in use (the simulator uses ${port} to ${port + 5}). Is another simulator running? Otherwise choose other ports with --port.\n`,
     );
     await expect(stat(join(folder, 'taken'))).rejects.toThrow('ENOENT');
@@ -339,7 +339,7 @@ describe('nestjs-service simulator', () => {
       env: { XDG_DATA_HOME: data },
     });
     started.push(npx);
-    await npx.printed(READY);
+    await npx.waitForOutput(READY);
     npx.signal('SIGTERM');
     expect(await npx.waitUntilGone()).toBe(true);
   });
@@ -421,12 +421,12 @@ describe('nestjs-service simulator', () => {
     [['--ports', '1'], "Unknown option '--ports'"],
     [['more'], 'Unexpected argument'],
   ])('the simulator command exits with 2 and an explanation for the arguments %j', async (args, message) => {
-    const { ended, printed, complained } = await start(...args);
+    const { ended, stdout, stderr } = await start(...args);
     expect(await ended).toBe(2);
-    expect(printed()).toBe('');
-    expect(complained()).toContain(message);
-    expect(complained()).toContain('nestjs-service simulator --help');
-    expect(complained()).not.toMatch(/[^\n\x20-\x7e]/);
+    expect(stdout()).toBe('');
+    expect(stderr()).toContain(message);
+    expect(stderr()).toContain('nestjs-service simulator --help');
+    expect(stderr()).not.toMatch(/[^\n\x20-\x7e]/);
   });
 
   it('printed requests contain no control characters of a client, but the reason why a route failed', () => {
@@ -446,7 +446,7 @@ describe('stored state of the simulator command', () => {
     const options = ['--port', String(await freePort(6)), '--dir', 'kept'];
     const restart = async (...more: string[]): Promise<string> => {
       await endAll();
-      return (await start(...options, ...more)).printed();
+      return (await start(...options, ...more)).stdout();
     };
     expect(await restart()).toContain('  They are new. The next start uses them again.\n');
     const variables = await written('kept');
@@ -479,7 +479,7 @@ describe('stored state of the simulator command', () => {
     const secrets: (string | undefined)[] = [];
     for (const HOME of [home, '/proc/self', '']) {
       const child = startProgram(['--port', '0', '--dir', 'homeless'], { HOME, XDG_DATA_HOME: '' });
-      await child.printed(READY);
+      await child.waitForOutput(READY);
       expect(child.output()).toContain(
         '  They are new at each start, because they cannot be stored. Set HOME or XDG_DATA_HOME to a folder that this user can write to.\n',
       );
@@ -554,9 +554,9 @@ describe('folder of the simulator command', () => {
     expect(await readFile(join(folder, 'own/.gitignore'), 'utf8')).toBe('mine\n');
     const env = join(folder, 'own/.env');
     await writeFile(env, 'PORT=3000\n');
-    const { ended, complained } = await start('--port', '0', '--dir', 'own');
+    const { ended, stderr } = await start('--port', '0', '--dir', 'own');
     expect(await ended).toBe(1);
-    expect(complained()).toBe(
+    expect(stderr()).toBe(
       `${env} would be overwritten, but it was changed since the simulator wrote it, or was not written by the simulator. Move the file, or choose another folder with --dir.\n`,
     );
     expect(await readFile(env, 'utf8')).toBe('PORT=3000\n');
@@ -684,8 +684,8 @@ describe('nestjs-service simulator --routes', () => {
         fences.find((fence) => fence.language === language) ??
         {};
       await writeFile(join(folder, name), text);
-      const { printed } = await start('--port', '0', '--dir', 'routes', '--routes', name);
-      expect(printed()).toContain(`\n  Also answers ${route}\n`);
+      const { stdout } = await start('--port', '0', '--dir', 'routes', '--routes', name);
+      expect(stdout()).toContain(`\n  Also answers ${route}\n`);
       await withHost(await written('routes'), (context) =>
         task(context.get(ServiceHttpService, { strict: false })),
       );
@@ -707,10 +707,10 @@ describe('nestjs-service simulator --routes', () => {
     ['answer.json', '{ "GET /accounts/v1": { "id": 1 } }', "and not 'id'. Put the content of a JSON answer"],
   ])('the simulator command rejects the routes file %s', async (name, text, message) => {
     if (text !== undefined) await writeFile(join(folder, name), text);
-    const { ended, printed, complained } = await start('--port', '0', '--dir', 'refused', '--routes', name);
+    const { ended, stdout, stderr } = await start('--port', '0', '--dir', 'refused', '--routes', name);
     expect(await ended).toBe(2);
-    expect(printed()).toBe('');
-    expect(complained()).toContain('--routes: ');
-    expect(complained()).toContain(message);
+    expect(stdout()).toBe('');
+    expect(stderr()).toContain('--routes: ');
+    expect(stderr()).toContain(message);
   });
 });

@@ -6,7 +6,7 @@ import { RedisTokenStore, type RedisTokenStoreOptions } from 'nestjs-service/red
 import { type ServiceSimulator } from 'nestjs-service/testing';
 import { startFleet } from '../helpers/fleet.js';
 import { partOf } from '../helpers/in-soak.js';
-import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { findProgram, itWith, requireProgram } from '../helpers/optional-programs.js';
 import { startClusterNode } from '../helpers/redis-topologies.js';
 import { type RedisServer, startRedis } from '../helpers/redis.js';
 import { startSimulator } from '../helpers/simulators.js';
@@ -15,7 +15,7 @@ import { until } from '../helpers/until.js';
 
 type Client = RedisTokenStoreOptions['client'];
 
-const program = findPeer('redis-server');
+const program = findProgram('redis-server');
 const redisIt = itWith(program, 'tokens shared over a real Redis');
 
 /** Modules that share a store as separate processes would, each with a Redis connection of its own. */
@@ -32,7 +32,7 @@ describe('tokens shared over Redis', () => {
   beforeEach(async () => {
     clients = [];
     modules = [];
-    if (program.path !== undefined) redis = await startRedis(requirePeer(program));
+    if (program.path !== undefined) redis = await startRedis(requireProgram(program));
     simulator.clearRequests();
   });
   afterEach(async () => {
@@ -208,8 +208,8 @@ describe('RedisTokenStore', () => {
 
   beforeAll(async () => {
     if (program.path === undefined) return;
-    redis = await startRedis(requirePeer(program));
-    cluster = await startClusterNode(requirePeer(program));
+    redis = await startRedis(requireProgram(program));
+    cluster = await startClusterNode(requireProgram(program));
     observer = await redis.connect();
     const node = await cluster.connect();
     await node.sendCommand(['CLUSTER', 'ADDSLOTSRANGE', '0', '16383']);

@@ -78,7 +78,10 @@ export function pem(label: string, der: Buffer): string {
 }
 
 /** A certificate request (PKCS#10), as PEM. */
-export async function request(subject: string, keys: webcrypto.CryptoKeyPair): Promise<string> {
+export async function createCertificateRequest(
+  subject: string,
+  keys: webcrypto.CryptoKeyPair,
+): Promise<string> {
   const csr = await x509.Pkcs10CertificateRequestGenerator.create({
     name: `CN=${subject}`,
     keys,

@@ -2,8 +2,8 @@ import { type CommandIo } from '../../lib/cli/command.js';
 
 /** The input and output of a command under test. */
 export interface TestIo extends CommandIo {
-  printed(): string;
-  complained(): string;
+  stdout(): string;
+  stderr(): string;
 }
 
 export function commandIo(
@@ -21,7 +21,7 @@ export function commandIo(
     errIsTerminal: isTerminal,
     keepRunningUnread: () => undefined,
     waitForEndSignal: () => Promise.resolve(),
-    printed: () => out.map((each) => Buffer.from(each as string).toString()).join(''),
-    complained: () => err.join(''),
+    stdout: () => out.map((each) => Buffer.from(each as string).toString()).join(''),
+    stderr: () => err.join(''),
   };
 }

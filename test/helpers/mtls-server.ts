@@ -73,18 +73,18 @@ export async function mtlsServer(authority: Authority, options: MtlsServerOption
   return seen;
 }
 
-export interface Answer {
+export interface MtlsResponse {
   status: number;
   body: string;
   reused: boolean;
 }
 
 /** One call through an agent, with node:https. */
-export function call(
+export function sendRequest(
   url: string,
   agent: Agent,
   options: RequestOptions & Record<string, unknown> = {},
-): Promise<Answer> {
+): Promise<MtlsResponse> {
   return new Promise((resolve, reject) => {
     const request = https.request(url, { agent, ...options }, (response) => {
       let body = '';

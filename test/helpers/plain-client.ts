@@ -18,7 +18,11 @@ export interface Reply {
 }
 
 /** One call with node:https on a connection of its own, verified against the simulator's chain. */
-export function call(simulator: ServiceSimulator, url: string, options: CallOptions = {}): Promise<Reply> {
+export function sendWithoutClient(
+  simulator: ServiceSimulator,
+  url: string,
+  options: CallOptions = {},
+): Promise<Reply> {
   const { body, certificate, ...rest } = options;
   const identity = certificate && {
     cert: certificate.certificate,
@@ -70,7 +74,7 @@ export function requestToken(
   };
   const present = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const { url = `${simulator.urls.authUrl}/oauth2/token`, ...rest } = options;
-  return call(simulator, url, {
+  return sendWithoutClient(simulator, url, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams(present).toString(),

@@ -34,9 +34,9 @@ export interface SampleProcess {
   /** Everything printed so far, without colours. */
   output(): string;
   /** Waits until this text has been printed. Throws if the process ends before. */
-  printed(text: string): Promise<void>;
+  waitForOutput(text: string): Promise<void>;
   /** Waits until the port accepts connections. Throws if the process ends before. */
-  listens(port: number): Promise<void>;
+  waitForPort(port: number): Promise<void>;
   /** Sends a signal to the process, or to every process of its group like Ctrl+C does. */
   signal(signal: NodeJS.Signals, to?: 'process' | 'group'): void;
   exited: Promise<Exit>;
@@ -83,13 +83,13 @@ export function startProcess(
   };
   return {
     output: plain,
-    printed: async (text) => {
+    waitForOutput: async (text) => {
       while (!plain().includes(text)) {
         if (hasExited) throw new Error(`ended before it printed '${text}':\n${plain()}`);
         await delay(20);
       }
     },
-    listens: async (port) => {
+    waitForPort: async (port) => {
       while (!(await isListening(port))) {
         if (hasExited) throw new Error(`ended before it listened at ${port}:\n${plain()}`);
         await delay(20);

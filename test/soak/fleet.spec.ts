@@ -3,14 +3,14 @@ import { type RedisClientType } from '@redis/client';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { startFleet, type FleetProcess, type FleetReport } from '../helpers/fleet.js';
-import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { findProgram, itWith, requireProgram } from '../helpers/optional-programs.js';
 import { scanRedis } from '../helpers/redis-scan.js';
 import { startRedis, type RedisServer } from '../helpers/redis.js';
-import { tell } from '../helpers/tell.js';
+import { printFigure } from '../helpers/print-figure.js';
 
 const PROCESSES = 12;
 const LIMIT = 300_000;
-const program = findPeer('redis-server');
+const program = findProgram('redis-server');
 const redisIt = itWith(program, `a fleet of ${PROCESSES} processes over a real Redis`);
 
 describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
@@ -23,7 +23,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
   beforeAll(async () => {
     if (program.path === undefined) return;
     simulator = await ServiceSimulator.start();
-    redis = await startRedis(requirePeer(program));
+    redis = await startRedis(requireProgram(program));
     observer = await redis.connect();
     fleet = startFleet(PROCESSES, simulator, redis.url);
     await Promise.all(fleet.map((one) => one.order('start')));
@@ -55,7 +55,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
   }
   function reportRequests(what: string, ms: number): number {
     const requests = simulator.tokenRequests.length;
-    tell(
+    printFigure(
       `${what}: ${requests} requests of ${fleet.length} processes, the last token after ${(ms / 1_000).toFixed(1)} s`,
     );
     return requests;
@@ -85,7 +85,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
       expect(shown).toEqual([]);
       // Count tokens only: locks and heartbeats of slow token requests have other key names.
       expect((await observer.keys('*')).filter((key) => key.endsWith('}'))).toHaveLength(2);
-      tell(`bytes of each key: ${[...new Set(bytes)].join(', ')}`);
+      printFigure(`bytes of each key: ${[...new Set(bytes)].join(', ')}`);
     },
   );
 
@@ -113,7 +113,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
       );
       const at = simulator.tokenRequests.map(({ receivedAt }) => receivedAt);
       const most = Math.max(...at.map((from) => at.filter((ms) => ms >= from && ms < from + 12_000).length));
-      tell(`endpoint that never answers: ${at.length} requests in all, at most ${most} in 12 s`);
+      printFigure(`endpoint that never answers: ${at.length} requests in all, at most ${most} in 12 s`);
       expect(most).toBeLessThanOrEqual(4);
     },
     LIMIT,
@@ -131,7 +131,9 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
         while (performance.now() < begun + 10_000)
           longest.push(...(await Promise.all(cold.map((one) => one.order<number>('all')))));
         const requests = simulator.tokenRequests.length;
-        tell(`200 cold replicas: ${requests} requests in 10 s, the longest call ${Math.max(...longest)} ms`);
+        printFigure(
+          `200 cold replicas: ${requests} requests in 10 s, the longest call ${Math.max(...longest)} ms`,
+        );
         expect(requests).toBeLessThanOrEqual(30);
         expect(Math.max(...longest)).toBeLessThan(3_000);
       } finally {
@@ -174,7 +176,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
       // A token of 3 s is used for 2 s, because it is not used in its last second.
       const lifetimes = ((at.at(-1) ?? 0) - at[0]) / 2_000;
       const perLifetime = (at.length - 1) / lifetimes;
-      tell(`${at.length} token requests in 60 s: ${perLifetime.toFixed(2)} a lifetime`);
+      printFigure(`${at.length} token requests in 60 s: ${perLifetime.toFixed(2)} a lifetime`);
       // The renewal policy leads to 1.37, whatever the number of processes.
       expect(perLifetime).toBeLessThanOrEqual(1.4);
     },
@@ -188,7 +190,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
       const during = async (what: string, ms: number): Promise<void> => {
         const before = simulator.tokenRequests.length;
         await pause(ms);
-        tell(`${what}: ${simulator.tokenRequests.length - before} token requests in ${ms / 1_000} s`);
+        printFigure(`${what}: ${simulator.tokenRequests.length - before} token requests in ${ms / 1_000} s`);
       };
       await during('Redis works', 5_000);
       await observer.flushAll();
@@ -209,7 +211,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
       for (const { failures, lines, longestMs } of await reports()) {
         expect(failures).toEqual([]);
         expect(lines.filter((line) => line.includes('token store')).length).toBeGreaterThan(0);
-        tell(`the longest call: ${Math.round(longestMs)} ms`);
+        printFigure(`the longest call: ${Math.round(longestMs)} ms`);
       }
       observer.destroy();
       observer = await redis.connect();

@@ -5,14 +5,14 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RedisTokenStore, type IoredisClient, type NodeRedisClient } from 'nestjs-service/redis';
 import { ServiceSimulator } from 'nestjs-service/testing';
-import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { findProgram, itWith, requireProgram } from '../helpers/optional-programs.js';
 import { readDocument, writeSnippets, type Snippets } from '../helpers/readme.js';
 import { startCluster, startSentinels, type RedisTopology } from '../helpers/redis-topologies.js';
 import { startModule, type StartedModule } from '../helpers/start-module.js';
 import { steadyLoad } from '../helpers/steady-load.js';
-import { tell } from '../helpers/tell.js';
+import { printFigure } from '../helpers/print-figure.js';
 
-const program = findPeer('redis-server');
+const program = findProgram('redis-server');
 const redisIt = itWith(program, 'the failover of a Redis Cluster and of Sentinel');
 
 type Client = (NodeRedisClient | IoredisClient) & {
@@ -76,7 +76,7 @@ describe('Redis failover under 200 calls a second', () => {
       const simulator = await ServiceSimulator.start();
       ends.push(() => simulator.stop());
       simulator.tokenLifetime = 3;
-      const topology = await start(requirePeer(program));
+      const topology = await start(requireProgram(program));
       ends.push(() => topology.kill());
       const warnings: string[] = [];
       const warn = (line: unknown): void => void warnings.push(String(line));
@@ -125,7 +125,7 @@ describe('Redis failover under 200 calls a second', () => {
         for (let now = before; now.length > 1 || before.includes(now[0]); now = await apiTokens())
           await sleep(50);
         const waits = [...longest].map(([kind, ms]) => `${kind} ${Math.round(ms)} ms`);
-        tell(
+        printFigure(
           `${name}, ${what}, done after ${changed}, shared again after ${since()}; longest call: ${waits.join(', ')}; ` +
             `event loop late by ${Math.round(lateness.max / 1e6)} ms`,
         );

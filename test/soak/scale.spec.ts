@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { type FleetProcess, type FleetReport, startFleet } from '../helpers/fleet.js';
-import { findPeer, itWith, requirePeer } from '../helpers/optional-peers.js';
+import { findProgram, itWith, requireProgram } from '../helpers/optional-programs.js';
 import { startRedis, type RedisServer } from '../helpers/redis.js';
-import { tell } from '../helpers/tell.js';
+import { printFigure } from '../helpers/print-figure.js';
 
 const REPLICAS = 1_000;
 const PROCESSES = 5;
@@ -15,7 +15,7 @@ const USABLE_MS = LIFETIME_S * 1_000 * 0.9;
 const MOST_IN_A_LIFE = 1.4;
 const SCOPES = ['api', ...Array.from({ length: 20 }, (_, index) => `customer.c-${index}`)];
 
-const program = findPeer('redis-server');
+const program = findProgram('redis-server');
 const redisIt = itWith(program, '1,000 replicas over a real Redis');
 
 describe('a thousand replicas that share their tokens over Redis', () => {
@@ -25,7 +25,7 @@ describe('a thousand replicas that share their tokens over Redis', () => {
 
   beforeAll(async () => {
     if (program.path === undefined) return;
-    redis = await startRedis(requirePeer(program));
+    redis = await startRedis(requireProgram(program));
     simulator = await ServiceSimulator.start({ tokenLifetime: LIFETIME_S, delayMs: { token: 50 } });
     processes = startFleet(PROCESSES, simulator, redis.url, SCOPES);
   });
@@ -48,7 +48,7 @@ describe('a thousand replicas that share their tokens over Redis', () => {
     const reports = await all<FleetReport>('report');
     const wait = Math.max(...reports.map(({ longestMs }) => longestMs));
     const inALife = (requests / SCOPES.length - extra) / lives;
-    tell(
+    printFigure(
       `${name}: ${requests} token requests in ${lives.toFixed(1)} lives of ${SCOPES.length} tokens, ` +
         `${inALife.toFixed(2)} in a life; the longest wait ${Math.round(wait)} ms`,
     );

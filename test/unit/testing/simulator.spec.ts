@@ -16,7 +16,7 @@ import { TLS_ALERTS, type TlsAlert } from '../../../lib/testing/tls-alert.js';
 import { TokenIssuer, type TokenSubject } from '../../../lib/testing/token-issuer.js';
 import { deadPort } from '../../helpers/loopback.js';
 import {
-  call,
+  sendWithoutClient,
   type CallOptions,
   failCode,
   keptAliveAgent,
@@ -55,7 +55,10 @@ const bearer = async (...parameters: Parameters<ServiceSimulator['issueToken']>)
 
 /** A call of the sandbox, with the app token. */
 const send = (path: string, { headers, ...options }: CallOptions = {}) =>
-  call(simulator, simulator.urls.sandboxUrl + path, { headers: { ...appToken, ...headers }, ...options });
+  sendWithoutClient(simulator, simulator.urls.sandboxUrl + path, {
+    headers: { ...appToken, ...headers },
+    ...options,
+  });
 
 describe('Start and stop of ServiceSimulator', () => {
   const sockets = () => process.getActiveResourcesInfo().filter((name) => /TCP|TLS/.test(name)).length;
@@ -65,21 +68,21 @@ describe('Start and stop of ServiceSimulator', () => {
     const timers = new TimerCount();
     const own = await start({ delayMs: { 'sandbox-mtls': 60_000 } });
     const agent = keptAliveAgent(own, own.application);
-    await call(own, `${own.urls.sandboxUrl}/echo/v1`, { agent });
+    await sendWithoutClient(own, `${own.urls.sandboxUrl}/echo/v1`, { agent });
     own.fail({ fault: 'hang' });
-    const hanging = failCode(call(own, `${own.urls.baseUrl}/echo/v1`));
+    const hanging = failCode(sendWithoutClient(own, `${own.urls.baseUrl}/echo/v1`));
     await own.waitForRequest(({ face }) => face === 'base');
     own.fail({ fault: { trickleMs: 10 } });
-    const trickling = failCode(call(own, `${own.urls.baseUrl}/echo/v1`));
+    const trickling = failCode(sendWithoutClient(own, `${own.urls.baseUrl}/echo/v1`));
     const delayed = failCode(
-      call(own, `${own.urls.sandboxMtlsUrl}/echo/v1`, { certificate: own.application }),
+      sendWithoutClient(own, `${own.urls.sandboxMtlsUrl}/echo/v1`, { certificate: own.application }),
     );
     await own.waitForRequest(({ face }) => face === 'sandbox-mtls');
     await own.waitForRequest(({ status }) => status === undefined);
     const waiting = own.waitForRequest(() => false).catch((error: Error) => error.message);
     expect(own.openConnections).toBeGreaterThanOrEqual(3);
     own.fail({ face: 'sandbox', fault: { tlsAlert: 'unknown_ca' } });
-    expect(await failCode(call(own, own.urls.sandboxUrl))).toContain('UNKNOWN_CA');
+    expect(await failCode(sendWithoutClient(own, own.urls.sandboxUrl))).toContain('UNKNOWN_CA');
     // Those of the late answer, of the trickle, of who waits for a request, and of the alert.
     expect(timers.running).toBeGreaterThanOrEqual(4);
 
@@ -92,7 +95,7 @@ describe('Start and stop of ServiceSimulator', () => {
     timers.restore();
     // Node closes them in its own time.
     while (sockets() > socketsBefore) await new Promise(setImmediate);
-    expect(await failCode(call(own, own.urls.baseUrl))).toBe('ECONNREFUSED');
+    expect(await failCode(sendWithoutClient(own, own.urls.baseUrl))).toBe('ECONNREFUSED');
     expect(own.requests.length).toBeGreaterThan(0);
   });
 
@@ -120,8 +123,8 @@ describe('Start and stop of ServiceSimulator', () => {
     const own = await start({ host });
     const { sandboxUrl } = own.urls;
     expect(sandboxUrl).toMatch(`https://${inAddresses}:`);
-    expect((await call(own, sandboxUrl)).status).toBe(401);
-    const elsewhere = failCode(call(own, sandboxUrl.replace(/\/\/.*:/, '//127.0.0.3:')));
+    expect((await sendWithoutClient(own, sandboxUrl)).status).toBe(401);
+    const elsewhere = failCode(sendWithoutClient(own, sandboxUrl.replace(/\/\/.*:/, '//127.0.0.3:')));
     expect(await elsewhere).toBe(host === '::' ? 'ERR_TLS_CERT_ALTNAME_INVALID' : 'ECONNREFUSED');
   });
 
@@ -135,7 +138,7 @@ describe('Start and stop of ServiceSimulator', () => {
   it('two simulators share nothing', async () => {
     const other = await start();
     const headers = await bearer();
-    expect((await call(other, `${other.urls.baseUrl}/banks/v1`, { headers })).status).toBe(401);
+    expect((await sendWithoutClient(other, `${other.urls.baseUrl}/banks/v1`, { headers })).status).toBe(401);
     expect([simulator.requests.length, other.requests.length]).toEqual([0, 1]);
     expect(other.clientId).not.toBe(simulator.clientId);
     expect(other.appToken).not.toBe(simulator.appToken);
@@ -148,10 +151,10 @@ describe('Start and stop of ServiceSimulator', () => {
     const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const own = await start({ onRequest: mistake, onRefusal: mistake });
     const waiting = expect(own.waitForRequest(mistake)).rejects.toThrow('mistake of the test');
-    expect((await call(own, `${own.urls.sandboxUrl}/banks/v1`)).status).toBe(401);
+    expect((await sendWithoutClient(own, `${own.urls.sandboxUrl}/banks/v1`)).status).toBe(401);
     await waiting;
     await expect(own.waitForRequest(mistake)).rejects.toThrow('mistake of the test');
-    expect(await failCode(call(own, own.urls.sandboxMtlsUrl))).toContain('CERTIFICATE_REQUIRED');
+    expect(await failCode(sendWithoutClient(own, own.urls.sandboxMtlsUrl))).toContain('CERTIFICATE_REQUIRED');
     for (const name of ['onRequest', 'onRefusal']) {
       const text = `${name} of ServiceSimulator threw: Error: mistake of the test`;
       while (!warned.mock.calls.some(([warning]) => String(warning).startsWith(text)))
@@ -183,7 +186,7 @@ describe('Recorded requests of ServiceSimulator', () => {
     const own = await start({ maxRequests: 4 });
     const { requests } = own;
     for (const path of ['/1', '/2', '/3', '/4', '/5?q=%20'])
-      await call(own, own.urls.sandboxUrl + path, { headers: { 'X-Mixed': 'Case' } });
+      await sendWithoutClient(own, own.urls.sandboxUrl + path, { headers: { 'X-Mixed': 'Case' } });
     expect(requests.map(({ path }) => path)).toEqual(['/3', '/4', '/5?q=%20']);
     expect(requests[0]).toMatchObject({ status: 401, headers: { 'x-mixed': 'Case' } });
     expect(requests[0].rawHeaders).toContain('X-Mixed');
@@ -286,7 +289,7 @@ describe('API of ServiceSimulator', () => {
     const headers = await made();
     const certificate = face === 'sandbox-mtls' ? simulator.application : undefined;
     const url = `${simulator.urls[address]}/banks/v1`;
-    expect((await call(simulator, url, { headers, certificate })).status).toBe(200);
+    expect((await sendWithoutClient(simulator, url, { headers, certificate })).status).toBe(200);
     expect(simulator.apiRequests.map((each) => each.face)).toEqual([face]);
   });
 
@@ -303,7 +306,7 @@ describe('API of ServiceSimulator', () => {
     ['an app token', 'oauthBaseUrl', () => appToken, 401],
   ])('refuses %s at %s', async (_, address, made, status) => {
     const headers = await made();
-    const refused = await call(simulator, `${simulator.urls[address]}/banks/v1`, { headers });
+    const refused = await sendWithoutClient(simulator, `${simulator.urls[address]}/banks/v1`, { headers });
     expect([refused.status, refused.json]).toEqual([status, FAILURE]);
     if (address === 'baseUrl') expect(refused.headers['www-authenticate']).toMatch(/^Bearer error=/);
     expect(simulator.requests).toMatchObject([{ status }]);
@@ -320,7 +323,7 @@ describe('API of ServiceSimulator', () => {
       const certificate = simulator.application;
       const url = `${simulator.urls[address]}/banks/v1`;
       const message = "Do not supply a 'service-app-token' header when providing an 'Authorization' header";
-      expect(await call(simulator, url, { headers, certificate })).toMatchObject({
+      expect(await sendWithoutClient(simulator, url, { headers, certificate })).toMatchObject({
         status: 400,
         json: { ...FAILURE, status: 'INVALID_PARAMETERS', message },
       });
@@ -338,7 +341,7 @@ describe('API of ServiceSimulator', () => {
   it('refuses a token with an additional part and revoked tokens, and accepts later ones', async () => {
     const status = async (token: string) => {
       const headers = { authorization: `Bearer ${token}` };
-      return (await call(simulator, `${simulator.urls.baseUrl}/banks/v1`, { headers })).status;
+      return (await sendWithoutClient(simulator, `${simulator.urls.baseUrl}/banks/v1`, { headers })).status;
     };
     const [one, two] = [await simulator.issueToken(), await simulator.issueToken()];
     expect([await status(one), await status(two), await status(`${one}.x`)]).toEqual([200, 200, 401]);
@@ -366,7 +369,9 @@ describe('API of ServiceSimulator', () => {
     });
     const certificate = simulator.application;
     const production = { method: 'POST', headers: { ...appToken, ...json }, body, certificate };
-    expect((await call(simulator, `${simulator.urls.baseUrl}/customers/v1`, production)).status).toBe(201);
+    expect(
+      (await sendWithoutClient(simulator, `${simulator.urls.baseUrl}/customers/v1`, production)).status,
+    ).toBe(201);
     expect(simulator.customers).toHaveLength(2);
   });
 
@@ -415,7 +420,7 @@ describe('API of ServiceSimulator', () => {
     const status = async (token: string, subject = {}) => {
       const authorization = `Bearer ${await other.issueToken(subject)}`;
       const headers = { 'service-app-token': token, authorization };
-      return (await call(other, `${other.urls.baseUrl}/banks/v1`, { headers })).status;
+      return (await sendWithoutClient(other, `${other.urls.baseUrl}/banks/v1`, { headers })).status;
     };
     expect(await status(other.appToken)).toBe(200);
     expect(await status(other.appToken, { foreign: true })).toBe(401);
@@ -427,14 +432,16 @@ describe('API of ServiceSimulator', () => {
     const headers = { 'x-app': other.appToken };
     const { sandboxUrl } = other.urls;
     expect(sandboxUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+\/api$/);
-    expect(await call(other, `${sandboxUrl}/banks/v1`, { headers })).toMatchObject({
+    expect(await sendWithoutClient(other, `${sandboxUrl}/banks/v1`, { headers })).toMatchObject({
       status: 200,
       json: false,
     });
-    expect((await call(other, `${new URL(sandboxUrl).origin}/banks/v1`, { headers })).status).toBe(404);
+    expect(
+      (await sendWithoutClient(other, `${new URL(sandboxUrl).origin}/banks/v1`, { headers })).status,
+    ).toBe(404);
     other.answer('GET', '/own/v1', { json: 'own' });
     other.fail({ path: '/api/own/v1', fault: { delayMs: 1 } });
-    expect((await call(other, `${sandboxUrl}/own/v1`, { headers })).json).toBe('own');
+    expect((await sendWithoutClient(other, `${sandboxUrl}/own/v1`, { headers })).json).toBe('own');
   });
 });
 
@@ -485,7 +492,7 @@ describe('Token endpoint of ServiceSimulator', () => {
     const ofCustomer = (await requestToken(other, { scope: 'customer.c-1' })).json.access_token;
     const statuses = [bare, opaque, ofCustomer].map(async (token) => {
       const headers = { authorization: `Bearer ${token}` };
-      return (await call(other, `${other.urls.baseUrl}/banks/v1`, { headers })).status;
+      return (await sendWithoutClient(other, `${other.urls.baseUrl}/banks/v1`, { headers })).status;
     });
     expect(await Promise.all(statuses)).toEqual([200, 200, 403]);
     const { clientId } = other;
@@ -512,8 +519,8 @@ describe('Token endpoint of ServiceSimulator', () => {
     const { sandboxAuthUrl, sandboxUrl, baseUrl } = simulator.urls;
     const { json } = await requestToken(simulator, {}, { url: `${sandboxAuthUrl}/oauth2/token` });
     const headers = { authorization: `bearer ${json.access_token}` };
-    expect((await call(simulator, `${sandboxUrl}/banks/v1`, { headers })).status).toBe(200);
-    expect((await call(simulator, `${baseUrl}/banks/v1`, { headers })).status).toBe(401);
+    expect((await sendWithoutClient(simulator, `${sandboxUrl}/banks/v1`, { headers })).status).toBe(200);
+    expect((await sendWithoutClient(simulator, `${baseUrl}/banks/v1`, { headers })).status).toBe(401);
     expect(simulator.tokenRequests.at(-1)).toMatchObject({ face: 'token', environment: 'sandbox' });
   });
 
@@ -540,12 +547,15 @@ describe('Token endpoint of ServiceSimulator', () => {
     const form = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' } };
     const rest = 'grant_type=client_credentials&scope=api';
     const unescaped = { ...form, body: `client_id=${clientId}&client_secret=${clientSecret}&${rest}` };
-    expect((await call(simulator, url, unescaped)).json.error).toBe('invalid_client');
+    expect((await sendWithoutClient(simulator, url, unescaped)).json.error).toBe('invalid_client');
     const repeated = { ...form, body: `client_id=${clientId}&client_id=x&${rest}` };
-    expect((await call(simulator, url, repeated)).json.error).toBe('invalid_request');
+    expect((await sendWithoutClient(simulator, url, repeated)).json.error).toBe('invalid_request');
     const json = await requestToken(simulator, {}, { headers: { 'content-type': 'application/json' } });
     expect([json.status, json.json.error]).toEqual([400, 'invalid_request']);
-    expect(await call(simulator, url)).toMatchObject({ status: 405, headers: { allow: 'POST' } });
+    expect(await sendWithoutClient(simulator, url)).toMatchObject({
+      status: 405,
+      headers: { allow: 'POST' },
+    });
     expect((await requestToken(simulator, {}, { url: `${url}s` })).status).toBe(404);
   });
 
@@ -558,7 +568,9 @@ describe('Token endpoint of ServiceSimulator', () => {
     expect((await requestToken(simulator, { client_secret: old })).status).toBe(401);
     expect((await requestToken(simulator, { client_secret: secret })).status).toBe(200);
     const headers = { authorization: `Bearer ${json.access_token}` };
-    expect((await call(simulator, `${simulator.urls.baseUrl}/banks/v1`, { headers })).status).toBe(200);
+    expect(
+      (await sendWithoutClient(simulator, `${simulator.urls.baseUrl}/banks/v1`, { headers })).status,
+    ).toBe(200);
     expect(simulator.rotateClientSecret('given')).toBe('given');
     expect((await requestToken(simulator, { client_secret: 'given' })).status).toBe(200);
   });
@@ -568,7 +580,9 @@ describe('Token endpoint of ServiceSimulator', () => {
     const refused = await requestToken(closed);
     expect([refused.status, refused.json.error]).toEqual([400, 'unauthorized_client']);
     const headers = { authorization: `Bearer ${await closed.issueToken()}` };
-    expect((await call(closed, `${closed.urls.baseUrl}/banks/v1`, { headers })).status).toBe(401);
+    expect((await sendWithoutClient(closed, `${closed.urls.baseUrl}/banks/v1`, { headers })).status).toBe(
+      401,
+    );
   });
 
   it('binds tokens to the client certificate if configured', async () => {
@@ -576,7 +590,7 @@ describe('Token endpoint of ServiceSimulator', () => {
     const { json } = await requestToken(bound, {}, { certificate: bound.application });
     const headers = { authorization: `Bearer ${json.access_token}` };
     const status = async (certificate?: typeof bound.application) =>
-      (await call(bound, `${bound.urls.baseUrl}/banks/v1`, { headers, certificate })).status;
+      (await sendWithoutClient(bound, `${bound.urls.baseUrl}/banks/v1`, { headers, certificate })).status;
     expect(await status(bound.application)).toBe(200);
     expect(await status(await bound.issueCertificate())).toBe(401);
     expect(await status()).toBe(401);
@@ -602,7 +616,7 @@ describe('simulator.answer()', () => {
   it('responds after the credentials were checked, and its routes can fail like others', async () => {
     const asked: string[] = [];
     simulator.answer('GET', '/secret/v1', ({ path }) => ({ json: asked.push(path) }));
-    expect((await call(simulator, `${simulator.urls.sandboxUrl}/secret/v1`)).status).toBe(401);
+    expect((await sendWithoutClient(simulator, `${simulator.urls.sandboxUrl}/secret/v1`)).status).toBe(401);
     simulator.fail({ path: '/secret/v1', fault: { status: 503 } });
     expect((await send('/secret/v1')).status).toBe(503);
     expect(asked).toEqual([]);
@@ -625,7 +639,11 @@ describe('simulator.answer()', () => {
   it('replaces earlier routes and those of the simulator, by method', async () => {
     const own = await start();
     const get = async (path: string) =>
-      (await call(own, own.urls.sandboxUrl + path, { headers: { 'service-app-token': own.appToken } })).json;
+      (
+        await sendWithoutClient(own, own.urls.sandboxUrl + path, {
+          headers: { 'service-app-token': own.appToken },
+        })
+      ).json;
     own.answer('GET', '/banks/v1', { json: ['One'] });
     own.answer('GET', '/banks/v1', { json: ['Two'] });
     own.answer('GET', '/customers/v1', { json: [] });
@@ -639,7 +657,7 @@ describe('simulator.answer()', () => {
     expect(await get('/files/v1/a.pdf')).toEqual({ any: 'files', thing: 'a' });
     const headers = { 'service-app-token': own.appToken, ...json };
     const post = { method: 'POST', headers, body: '{"app_user_id":"u"}' };
-    expect((await call(own, `${own.urls.sandboxUrl}/customers/v1`, post)).status).toBe(201);
+    expect((await sendWithoutClient(own, `${own.urls.sandboxUrl}/customers/v1`, post)).status).toBe(201);
   });
 
   it('responds to HEAD like to GET, without the body', async () => {
@@ -705,7 +723,9 @@ describe('knownApiRoutes()', () => {
     const customer_id = await createCustomer('known/1');
     const path = '/customers/v1/app-user-id/known%2F1';
     expect((await send(path)).json).toMatchObject({ customer_id, app_user_id: 'known/1' });
-    const { status } = await call(simulator, simulator.urls.baseUrl + path, { headers: await bearer() });
+    const { status } = await sendWithoutClient(simulator, simulator.urls.baseUrl + path, {
+      headers: await bearer(),
+    });
     expect(status).toBe(404);
     expect(await send('/customers/v1/app-user-id/none')).toMatchObject({ status: 404, json: FAILURE });
   });
@@ -750,13 +770,13 @@ describe('knownApiRoutes()', () => {
     own.answer(knownApiRoutes({ transactions: 3, pendingReads: 2 }));
     const headers = { 'service-app-token': own.appToken, ...JSON_BODY };
     const get = async (path: string) =>
-      (await call(own, own.urls.sandboxUrl + path, { headers })).json as {
+      (await sendWithoutClient(own, own.urls.sandboxUrl + path, { headers })).json as {
         status: string;
         results_id: string;
         data: { transactions: unknown[] };
       };
     const body = JSON.stringify({ app_user_id: 'u' });
-    await call(own, `${own.urls.sandboxUrl}/customers/v1`, { method: 'POST', headers, body });
+    await sendWithoutClient(own, `${own.urls.sandboxUrl}/customers/v1`, { method: 'POST', headers, body });
     const entity = `entity-${own.customers[0].customer_id}`;
     const path = `/data/v2/accounts/current-${entity}/transactions?entity_id=${entity}`;
     const first = await get(path);

@@ -26,7 +26,12 @@ import { FakeClock } from '../../helpers/fake-clock.js';
 import { freePort } from '../../helpers/loopback.js';
 import { nodeProcess } from '../../helpers/node-process.js';
 import { silentAddress } from '../../helpers/silent-address.js';
-import { call, mtlsServer, type MtlsServer, type MtlsServerOptions } from '../../helpers/mtls-server.js';
+import {
+  sendRequest,
+  mtlsServer,
+  type MtlsServer,
+  type MtlsServerOptions,
+} from '../../helpers/mtls-server.js';
 import { until } from '../../helpers/until.js';
 import { loadIdentity, tlsSettings } from './tls-settings.js';
 
@@ -648,7 +653,7 @@ describe("The host application's own request, then ours", () => {
     let isAnswering = true;
     const live = await server({ onRequest: (_, response) => void (isAnswering && response.end('{}')) });
     const used = await agent({ idleTimeoutMs: 50 });
-    await call(live.url, used);
+    await sendRequest(live.url, used);
     isAnswering = false;
     const request = https.get(live.url, { agent: used, timeout: 50 });
     request.on('timeout', () => request.destroy(new Error('its own time-out')));
@@ -662,9 +667,9 @@ describe('IdentityAgent', () => {
     async (version) => {
       const live = await server({ minVersion: version, maxVersion: version, keepAliveTimeout: 0 });
       const used = await agent({ idleTimeoutMs: 30, longIdleTimeoutMs: 30 });
-      await call(live.url, used);
+      await sendRequest(live.url, used);
       await until(() => live.sockets.size === 0);
-      expect((await call(live.url, used)).reused).toBe(false);
+      expect((await sendRequest(live.url, used)).reused).toBe(false);
       expect([live.handshakes, live.resumed]).toEqual([2, 1]);
       expect(live.subjects).toEqual(['first', 'first']);
     },
@@ -679,7 +684,7 @@ describe('IdentityAgent', () => {
       },
     });
     const used = await agent({ maxSockets: 3 });
-    await run(60, 20, () => call(live.url, used));
+    await run(60, 20, () => sendRequest(live.url, used));
     expect([most, live.handshakes, live.subjects.length]).toEqual([3, 3, 60]);
   });
 
@@ -689,7 +694,7 @@ describe('IdentityAgent', () => {
     const used = await agent({ maxSockets: 3 });
     const aborting = Array.from({ length: 60 }, () => new AbortController());
     const calls = aborting.map(({ signal }) =>
-      call(live.url, used, { signal }).catch(({ code }: NodeJS.ErrnoException) => code),
+      sendRequest(live.url, used, { signal }).catch(({ code }: NodeJS.ErrnoException) => code),
     );
     await until(() => arrived === 3);
     for (const each of aborting) each.abort();
@@ -699,9 +704,9 @@ describe('IdentityAgent', () => {
     // One that is waited for gets a connection, behind others too.
     const ended = new AbortController();
     const dead = Array.from({ length: 6 }, () =>
-      call(live.url, used, { signal: ended.signal }).catch(() => 'dead'),
+      sendRequest(live.url, used, { signal: ended.signal }).catch(() => 'dead'),
     );
-    const alive = call(live.url, used).catch(({ code }: NodeJS.ErrnoException) => code);
+    const alive = sendRequest(live.url, used).catch(({ code }: NodeJS.ErrnoException) => code);
     await until(() => arrived === 6);
     ended.abort();
     await until(() => arrived === 7);
@@ -713,7 +718,7 @@ describe('IdentityAgent', () => {
   it('shows the connections of the identity in use in its properties, as any agent does', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent({ maxSockets: 1 });
-    const calls = [call(live.url, used), call(live.url, used)];
+    const calls = [sendRequest(live.url, used), sendRequest(live.url, used)];
     await until(() => waiting.length === 1);
     const name = used.getName({ host: '127.0.0.1', port: live.port });
     expect([used.sockets[name]?.length, used.requests[name]?.length]).toEqual([1, 1]);
@@ -778,11 +783,11 @@ describe('Verification of the server', () => {
       const live = await server();
       const used = await agent();
       const trusting = { ...options, ca: authorityOfOthers.chain };
-      await expect(call(foreign.url, used, trusting)).rejects.toMatchObject({
+      await expect(sendRequest(foreign.url, used, trusting)).rejects.toMatchObject({
         code: expect.stringMatching(/^(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_)/),
       });
       const elsewhere = { ...options, servername: 'elsewhere.example' };
-      await expect(call(live.url, used, elsewhere)).rejects.toMatchObject({
+      await expect(sendRequest(live.url, used, elsewhere)).rejects.toMatchObject({
         code: 'ERR_TLS_CERT_ALTNAME_INVALID',
       });
       expect([foreign.subjects, live.subjects]).toEqual([[], []]);
@@ -797,8 +802,8 @@ describe('Verification of the server', () => {
     jest.spyOn(nodeProcess, 'emitWarning').mockReturnValue(undefined);
     nodeProcess.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     open.push(() => delete nodeProcess.env.NODE_TLS_REJECT_UNAUTHORIZED);
-    await expect(call(foreign.url, used)).rejects.toThrow(/self.signed|unable to/);
-    expect((await call(foreign.url, new https.Agent())).status).toBe(200);
+    await expect(sendRequest(foreign.url, used)).rejects.toThrow(/self.signed|unable to/);
+    expect((await sendRequest(foreign.url, new https.Agent())).status).toBe(200);
   });
 
   it('is not switched off by a TLS session in the request', async () => {
@@ -808,29 +813,29 @@ describe('Verification of the server', () => {
     open.push(() => socket.destroy());
     socket.on('data', () => undefined).write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
     const [session] = (await once(socket, 'session')) as [Buffer];
-    const refused = call(live.url, await agent(), { session, servername: 'elsewhere.example' });
+    const refused = sendRequest(live.url, await agent(), { session, servername: 'elsewhere.example' });
     await expect(refused).rejects.toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
   });
 
   it('accepts an intermediate certificate as the only trust anchor', async () => {
     const live = await server();
     const used = await agent({}, await contextOf(first, authority.intermediate.certificate));
-    expect((await call(live.url, used)).status).toBe(200);
+    expect((await sendRequest(live.url, used)).status).toBe(200);
   });
 
   it('needs at least TLS 1.2, whatever the request asks for', async () => {
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const;
     const live = await server(old);
-    await expect(call(live.url, await agent(), old)).rejects.toThrow(/alert protocol version/);
+    await expect(sendRequest(live.url, await agent(), old)).rejects.toThrow(/alert protocol version/);
   });
 
   it('needs at least the TLS version of the process, even TLS 1.3', async () => {
     const { DEFAULT_MIN_VERSION } = tls;
     open.push(() => (tls.DEFAULT_MIN_VERSION = DEFAULT_MIN_VERSION));
     const live = await server({ maxVersion: 'TLSv1.2' });
-    expect((await call(live.url, await agent())).status).toBe(200);
+    expect((await sendRequest(live.url, await agent())).status).toBe(200);
     tls.DEFAULT_MIN_VERSION = 'TLSv1.3';
-    await expect(call(live.url, await agent())).rejects.toThrow(/alert protocol version/);
+    await expect(sendRequest(live.url, await agent())).rejects.toThrow(/alert protocol version/);
   });
 });
 
@@ -841,7 +846,7 @@ describe('A new identity', () => {
       const versions = { minVersion: version, maxVersion: version, keepAliveTimeout: 60_000 };
       const { live, waiting } = await holdingServer(versions);
       const used = await agent();
-      const before = [call(live.url, used), call(live.url, used)];
+      const before = [sendRequest(live.url, used), sendRequest(live.url, used)];
       await until(() => waiting.length === 2);
       waiting.shift()?.end('{}');
       await before[0];
@@ -849,7 +854,7 @@ describe('A new identity', () => {
 
       used.switchContext(await contextOf(second));
       await until(() => live.sockets.size === 1);
-      const after = call(live.url, used);
+      const after = sendRequest(live.url, used);
       await until(() => live.subjects.length === 3);
       expect(live.subjects).toEqual(['first', 'first', 'second']);
       for (const response of waiting.splice(0)) response.end('{}');
@@ -858,7 +863,7 @@ describe('A new identity', () => {
       await until(() => live.sockets.size === 1);
       expect(live.resumed).toBe(0);
 
-      const again = call(live.url, used);
+      const again = sendRequest(live.url, used);
       await until(() => waiting.length === 1);
       waiting.pop()?.end('{}');
       expect((await again).reused).toBe(true);
@@ -869,10 +874,10 @@ describe('A new identity', () => {
   it('is not used by requests that already waited for a connection: they use the old connections and close them', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent({ maxSockets: 1 });
-    const calls = [call(live.url, used), call(live.url, used)];
+    const calls = [sendRequest(live.url, used), sendRequest(live.url, used)];
     await until(() => waiting.length === 1);
     used.switchContext(await contextOf(second));
-    calls.push(call(live.url, used));
+    calls.push(sendRequest(live.url, used));
     for (let answered = 0; answered < 3; answered++) {
       await until(() => waiting.length > 0);
       waiting.shift()?.end('{}');
@@ -886,10 +891,10 @@ describe('A new identity', () => {
     const waiting = new Map<string, http.ServerResponse>();
     const live = await server({ onRequest: ({ url }, response) => void waiting.set(String(url), response) });
     const used = await agent({ maxSockets: 1 });
-    const old = call(`${live.url}/old`, used);
+    const old = sendRequest(`${live.url}/old`, used);
     await until(() => waiting.has('/old'));
     used.switchContext(await contextOf(second));
-    const [next, last] = ['next', 'last'].map((path) => call(`${live.url}/${path}`, used));
+    const [next, last] = ['next', 'last'].map((path) => sendRequest(`${live.url}/${path}`, used));
     await until(() => waiting.has('/next'));
     waiting.get('/old')?.end('{}');
     await old;
@@ -907,12 +912,12 @@ describe('A new identity', () => {
     const live = await server();
     const used = await agent();
     const next = await contextOf(second);
-    await call(live.url, used);
+    await sendRequest(live.url, used);
     // The connection is not free again yet.
-    const before = call(live.url, used);
+    const before = sendRequest(live.url, used);
     used.switchContext(next);
     expect((await before).status).toBe(200);
-    await call(live.url, used);
+    await sendRequest(live.url, used);
     expect(live.subjects).toEqual(['first', 'first', 'second']);
     await until(() => live.sockets.size === 1);
   });
@@ -948,7 +953,7 @@ describe('A new identity', () => {
     await Promise.all([
       swaps,
       run(200, 20, async () => {
-        const { status } = await call(live.url, used);
+        const { status } = await sendRequest(live.url, used);
         if (status === 200) done++;
       }),
     ]);
@@ -962,12 +967,12 @@ describe('Closing an agent', () => {
     const { live, waiting } = await holdingServer();
     const clock = new FakeClock();
     const used = await agent({ clock });
-    const calls = Promise.all([call(live.url, used), call(live.url, used)]);
+    const calls = Promise.all([sendRequest(live.url, used), sendRequest(live.url, used)]);
     await until(() => waiting.length === 2);
     waiting[0].end('{}');
     await until(() => idleOf(used).length > 0);
     const closed = used.close(60_000);
-    await expect(call(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
+    await expect(sendRequest(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
     await until(() => live.sockets.size === 1);
     expect(clock.timers).toBe(1);
     waiting[1].end('{}');
@@ -980,7 +985,7 @@ describe('Closing an agent', () => {
   it('ends at once if it is closed again without a grace period', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent();
-    const outcome = call(live.url, used).catch((error: NodeJS.ErrnoException) => error.code);
+    const outcome = sendRequest(live.url, used).catch((error: NodeJS.ErrnoException) => error.code);
     await until(() => waiting.length === 1);
     const [[socket]] = Object.values(used.sockets) as [[net.Socket]];
     const closes = [used.close(60_000), used.close(0)];
@@ -992,7 +997,7 @@ describe('Closing an agent', () => {
   it('lets a waiting request get its connection within the grace period', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent({ maxSockets: 1 });
-    const calls = Promise.all([call(live.url, used), call(live.url, used)]);
+    const calls = Promise.all([sendRequest(live.url, used), sendRequest(live.url, used)]);
     await until(() => waiting.length === 1);
     const closed = used.close(60_000);
     waiting.pop()?.setHeader('connection', 'close').end('{}');
@@ -1006,7 +1011,7 @@ describe('Closing an agent', () => {
   it('ends all requests after the grace period, waiting ones included', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent({ maxSockets: 1 });
-    const outcomes = Promise.allSettled([call(live.url, used), call(live.url, used)]);
+    const outcomes = Promise.allSettled([sendRequest(live.url, used), sendRequest(live.url, used)]);
     await until(() => waiting.length === 1);
     await used.close(20);
     expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
@@ -1021,25 +1026,25 @@ describe('Closing an agent', () => {
     used.switchContext(await contextOf(second));
     const made = used.createConnection({ host: '127.0.0.1', port: live.port });
     expect((await once(made, 'error'))[0]).toMatchObject({ code: 'ERR_AGENT_CLOSED' });
-    await expect(call(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
+    await expect(sendRequest(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
     expect(live.sockets.size).toBe(0);
   });
 
   it('destroy() closes all connections, those of an old identity too, and later requests open new ones', async () => {
     const { live, waiting } = await holdingServer();
     const used = await agent();
-    const calls = [call(live.url, used)];
+    const calls = [sendRequest(live.url, used)];
     await until(() => waiting.length === 1);
     for (const [rotation, next] of [second, first].entries()) {
       used.switchContext(await contextOf(next));
-      calls.push(call(live.url, used));
+      calls.push(sendRequest(live.url, used));
       await until(() => waiting.length === rotation + 2);
     }
     used.destroy();
     const outcomes = await Promise.allSettled(calls);
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
     await until(() => live.sockets.size === 0);
-    const again = call(live.url, used);
+    const again = sendRequest(live.url, used);
     await until(() => waiting.length === 4);
     waiting[3].end('{}');
     expect((await again).status).toBe(200);
@@ -1077,7 +1082,7 @@ describe('A host name with several addresses', () => {
     const dead = await silentAddress('127.0.0.3', slow.port);
     open.push(slow.stop, dead.stop);
     const looked = resolveTo('127.0.0.2', '127.0.0.3');
-    const answered = call(`https://localhost:${slow.port}`, await agent(connecting));
+    const answered = sendRequest(`https://localhost:${slow.port}`, await agent(connecting));
     await until(() => looked.mock.calls.length > 0);
     // The first SYN is lost by then.
     setImmediate(() => setImmediate(() => setImmediate(slow.wake)));

@@ -19,7 +19,12 @@ import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helper
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
 import { rawServer } from '../../helpers/loopback.js';
-import { call, mtlsServer, type MtlsServer, type MtlsServerOptions } from '../../helpers/mtls-server.js';
+import {
+  sendRequest,
+  mtlsServer,
+  type MtlsServer,
+  type MtlsServerOptions,
+} from '../../helpers/mtls-server.js';
 import { until } from '../../helpers/until.js';
 import { locate, tlsSettings } from './tls-settings.js';
 
@@ -90,10 +95,10 @@ describe('Certificate files that are replaced', () => {
     const changes: unknown[] = [];
     identity.onCertificateChange(() => changes.push(identity.certificate?.subject));
     for (const client of clients.slice(1)) {
-      await call(live.url, httpsAgent);
+      await sendRequest(live.url, httpsAgent);
       await put(client, replace);
       await clock.advance(5_000);
-      await call(live.url, httpsAgent);
+      await sendRequest(live.url, httpsAgent);
     }
     expect(live.subjects).toEqual(['app-0', 'app-1', 'app-1', 'app-2']);
     expect(changes).toEqual(['CN=app-1', 'CN=app-2']);
@@ -123,12 +128,12 @@ describe('Certificate files that are replaced', () => {
       },
     });
     expect(errors()).toHaveLength(1);
-    await call(live.url, identity.httpsAgent);
+    await sendRequest(live.url, identity.httpsAgent);
 
     await writeFile(paths().privateKey.file, clients[2].key);
     await clock.advance(10_000);
     expect(identity.status.lastReloadFault).toBeUndefined();
-    await call(live.url, identity.httpsAgent);
+    await sendRequest(live.url, identity.httpsAgent);
     expect(live.subjects).toEqual(['app-1', 'app-2']);
   });
 
@@ -223,7 +228,7 @@ describe('A tls function', () => {
       const faults = identity.status.lastReloadFault?.faults;
       expect(faults?.map(({ option }) => option)).toEqual(options);
       expect(faults?.[0].message).toMatch(message);
-      expect((await call(live.url, identity.httpsAgent)).status).toBe(200);
+      expect((await sendRequest(live.url, identity.httpsAgent)).status).toBe(200);
     }
     expect(identity.certificate?.subject).toBe('CN=app-0');
     answer = pemsOf(clients[1]);
@@ -747,7 +752,7 @@ describe('tls.chain', () => {
     const live = await server({ demandCertificate: false });
     const { httpsAgent, hasChain } = await start(tlsSettings({}));
     expect(hasChain).toBe(false);
-    await expect(call(live.url, httpsAgent)).rejects.toMatchObject({
+    await expect(sendRequest(live.url, httpsAgent)).rejects.toMatchObject({
       code: expect.stringMatching(/^UNABLE_TO_GET_ISSUER_CERT|^SELF_SIGNED_CERT_IN_CHAIN/),
     });
   });
@@ -764,8 +769,8 @@ describe('The agents of an identity', () => {
       );
       for (current of clients.slice(0, 2)) {
         await identity.reload();
-        await call(live.url, identity.tokenAgent);
-        await call(live.url, identity.httpsAgent);
+        await sendRequest(live.url, identity.tokenAgent);
+        await sendRequest(live.url, identity.httpsAgent);
       }
     }
     expect(live.subjects).toEqual(['', 'app-0', '', 'app-1', 'app-0', 'app-0', 'app-1', 'app-1']);
@@ -783,10 +788,10 @@ describe('The agents of an identity', () => {
     const identity = await start(from(() => pemsOf(current)));
     for (const next of [clients[1], clients[2]]) {
       roots.mockClear();
-      await call(live.url, identity.httpsAgent);
+      await sendRequest(live.url, identity.httpsAgent);
       expect(roots).not.toHaveBeenCalled();
       for (let count = 0; count < 2; count++) {
-        await call(live.url, identity.tokenAgent, { headers: { connection: 'close' } });
+        await sendRequest(live.url, identity.tokenAgent, { headers: { connection: 'close' } });
         expect(roots).toHaveBeenCalledTimes(1);
       }
       current = next;
@@ -799,7 +804,7 @@ describe('The agents of an identity', () => {
     const live = await server({ demandCertificate: false });
     const identity = await start(tlsSettings({ chain: authority.chain }));
     for (const agent of [identity.httpsAgent, identity.tokenAgent])
-      expect((await call(live.url, agent)).status).toBe(200);
+      expect((await sendRequest(live.url, agent)).status).toBe(200);
     expect(identity.status).toEqual({ healthy: true });
   });
 
@@ -810,7 +815,7 @@ describe('The agents of an identity', () => {
     pems.certificate += authority.intermediate.certificate;
     const identity = await start(tlsSettings({ ...pems, chain: authority.root.certificate }));
     expect(identity.hasChain).toBe(true);
-    expect((await call(live.url, identity.httpsAgent)).status).toBe(200);
+    expect((await sendRequest(live.url, identity.httpsAgent)).status).toBe(200);
   });
 
   it.each(['https', 'http'])(
@@ -842,13 +847,13 @@ describe('The agents of an identity', () => {
     const identity = await start(tlsSettings(pems), { maxSockets: 1 });
     const { httpsAgent } = identity;
     const json = () => JSON.stringify([identity, httpsAgent, identity.tokenAgent, identity.status]);
-    await call(live.url, httpsAgent);
+    await sendRequest(live.url, httpsAgent);
     await until(() => Object.keys(httpsAgent.freeSockets).length > 0);
     const text = [identity, httpsAgent, identity.tokenAgent]
       .map((each) => inspect(each, { depth: 20, showHidden: true, getters: true }))
       .join();
     const idle = text + json();
-    const calls = Promise.allSettled([1, 2].map(() => call(`${live.url}/held`, httpsAgent)));
+    const calls = Promise.allSettled([1, 2].map(() => sendRequest(`${live.url}/held`, httpsAgent)));
     await until(() => held.length === 1 && Object.keys(httpsAgent.requests).length === 1);
     const shown = idle + json();
     expect(shown).not.toMatch(/PRIVATE KEY|BEGIN CERT|open-sesame|"(sockets|freeSockets|requests)":/);
@@ -882,12 +887,14 @@ describe('Closing an identity', () => {
     const live = await server();
     await put(clients[0]);
     const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
-    await call(live.url, identity.httpsAgent);
+    await sendRequest(live.url, identity.httpsAgent);
     expect(clock.timers).toBe(2);
     await identity.close();
     expect(clock.timers).toBe(0);
     await until(() => live.sockets.size === 0);
-    await expect(call(live.url, identity.httpsAgent)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
+    await expect(sendRequest(live.url, identity.httpsAgent)).rejects.toMatchObject({
+      code: 'ERR_AGENT_CLOSED',
+    });
     identity.startWatching();
     expect(clock.timers).toBe(0);
   });

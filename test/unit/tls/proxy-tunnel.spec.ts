@@ -11,7 +11,12 @@ import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
 import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { blockEventLoop } from '../../helpers/block-event-loop.js';
-import { call, mtlsServer, type MtlsServer, type MtlsServerOptions } from '../../helpers/mtls-server.js';
+import {
+  sendRequest,
+  mtlsServer,
+  type MtlsServer,
+  type MtlsServerOptions,
+} from '../../helpers/mtls-server.js';
 import { until } from '../../helpers/until.js';
 import { loadIdentity, tlsSettings } from './tls-settings.js';
 
@@ -116,7 +121,7 @@ describe('Connections through a proxy', () => {
     const agent = await agentThrough(proxy.url.replace('//', '//us%40er:pass%20w0rd@'));
     for (let round = 0; round < 3; round++) {
       const headers = { 'service-app-token': 'app-token', authorization: 'Bearer token' };
-      expect((await call(live.url, agent, { headers })).reused).toBe(round > 0);
+      expect((await sendRequest(live.url, agent, { headers })).reused).toBe(round > 0);
     }
     expect(live.subjects).toEqual(['app', 'app', 'app']);
     const path = `127.0.0.1:${live.port}`;
@@ -132,18 +137,21 @@ describe('Connections through a proxy', () => {
     const live = await target();
     const proxy = await proxyServer();
     const agent = await agentThrough(proxy.url);
-    await Promise.all(Array.from({ length: 40 }, () => call(live.url, agent)));
+    await Promise.all(Array.from({ length: 40 }, () => sendRequest(live.url, agent)));
     expect(proxy.tunnels).toBe(5);
   });
 
   it('resume TLS sessions, and verify the target server', async () => {
     const live = await target({ keepAliveTimeout: 0 });
     const agent = await agentThrough((await proxyServer()).url, { idleTimeoutMs: 30, longIdleTimeoutMs: 30 });
-    await call(live.url, agent);
+    await sendRequest(live.url, agent);
     await until(() => live.sockets.size === 0);
-    await call(live.url, agent);
+    await sendRequest(live.url, agent);
     expect(live.resumed).toBe(1);
-    const refused = call(live.url, agent, { servername: 'elsewhere.example', rejectUnauthorized: false });
+    const refused = sendRequest(live.url, agent, {
+      servername: 'elsewhere.example',
+      rejectUnauthorized: false,
+    });
     await expect(refused).rejects.toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
   });
 
@@ -152,7 +160,7 @@ describe('Connections through a proxy', () => {
     ['https://[::1]:8443', '[::1]:8443'],
   ])('to %s ask the proxy for %s', async (url, authority) => {
     const refusing = await answering('300 Multiple');
-    await expect(call(url, await agentThrough(refusing.url))).rejects.toMatchObject({
+    await expect(sendRequest(url, await agentThrough(refusing.url))).rejects.toMatchObject({
       code: 'ERR_PROXY_TUNNEL_300',
       message: 'The proxy responded to CONNECT with status 300.',
     });
@@ -174,14 +182,14 @@ describe('Connections through a proxy', () => {
   ])('accept the proxy credentials %s', async (userinfo, expected) => {
     const refusing = await answering('407 No');
     const agent = await agentThrough(refusing.url.replace('//', `//${userinfo}@`));
-    await expect(call(NOWHERE, agent)).rejects.toMatchObject({ code: 'ERR_PROXY_TUNNEL_407' });
+    await expect(sendRequest(NOWHERE, agent)).rejects.toMatchObject({ code: 'ERR_PROXY_TUNNEL_407' });
     const basic = `Basic ${Buffer.from(expected).toString('base64')}`;
     expect(refusing.heads[0].headers['proxy-authorization']).toBe(basic);
   });
 
   it('count what follows the response to CONNECT as data of the tunnel', async () => {
     const banner = await proxyServer((socket) => socket.write('HTTP/1.1 299 OK\r\n\r\n220 no TLS here\r\n'));
-    await expect(call(NOWHERE, await agentThrough(banner.url))).rejects.toMatchObject({
+    await expect(sendRequest(NOWHERE, await agentThrough(banner.url))).rejects.toMatchObject({
       code: expect.stringMatching(/^ERR_SSL_|^EPROTO$/),
     });
   });
@@ -255,7 +263,7 @@ describe('A proxy with an https: URL', () => {
 
   it('is verified, but not against tls.chain', async () => {
     const proxy = await proxyServer(undefined, pair());
-    await expect(call(NOWHERE, await agentThrough(proxy.url))).rejects.toMatchObject({
+    await expect(sendRequest(NOWHERE, await agentThrough(proxy.url))).rejects.toMatchObject({
       code: expect.stringMatching(/^ERR_PROXY_(SELF_SIGNED|UNABLE_TO)/),
     });
     expect(proxy.heads).toEqual([]);
@@ -270,7 +278,7 @@ describe('A proxy with an https: URL', () => {
     const old = { minVersion: 'TLSv1', maxVersion, ciphers: 'ALL:@SECLEVEL=0' } as const;
     const proxy = await proxyServer(undefined, { ...pair(), ...old });
     Object.assign(tls, { DEFAULT_MIN_VERSION: DEFAULT_MIN, DEFAULT_CIPHERS: old.ciphers });
-    await expect(call(NOWHERE, await agentThrough(proxy.url))).rejects.toMatchObject({
+    await expect(sendRequest(NOWHERE, await agentThrough(proxy.url))).rejects.toMatchObject({
       code: expect.stringMatching(/^ERR_PROXY_(EPROTO$|SSL_)/),
     });
   });
@@ -291,7 +299,10 @@ describe('A proxy with an https: URL', () => {
         real(options.secureContext ? options : { ...options, ca: authority.chain })) as typeof tls.connect);
     const through = async (proxy: Issued): Promise<unknown> => {
       const { port } = await proxyServer(undefined, serving(proxy));
-      return call(`https://target.example:${live.port}`, await agentThrough(`https://localhost:${port}`));
+      return sendRequest(
+        `https://target.example:${live.port}`,
+        await agentThrough(`https://localhost:${port}`),
+      );
     };
     await expect(through(ofProxy)).resolves.toMatchObject({ status: 200 });
     await expect(through(ofTarget)).rejects.toMatchObject({ code: 'ERR_PROXY_TLS_CERT_ALTNAME_INVALID' });
@@ -306,7 +317,7 @@ describe('A proxy that opens no tunnel', () => {
   it('and refuses gives each call an error without its password, even with more calls than connections', async () => {
     const refusing = await answering('407 Proxy Authentication Required');
     const agent = await agentThrough(refusing.url.replace('//', '//user:wrong@'), { maxSockets: 2 });
-    const outcomes = await Promise.allSettled(Array.from({ length: 6 }, () => call(NOWHERE, agent)));
+    const outcomes = await Promise.allSettled(Array.from({ length: 6 }, () => sendRequest(NOWHERE, agent)));
     for (const outcome of outcomes) {
       expect(outcome).toMatchObject(rejected('ERR_PROXY_TUNNEL_407'));
       expect(inspect(outcome, { depth: 9, showHidden: true })).not.toMatch(/wrong/);
@@ -327,7 +338,7 @@ describe('A proxy that opens no tunnel', () => {
     ['has no address', 'http://proxy.invalid:1', expect.stringMatching(/^ERR_PROXY_(ENOTFOUND|EAI_AGAIN)$/)],
   ])('because it %s is the error of the call', async (_, proxy, code) => {
     const agent = await agentThrough(typeof proxy === 'string' ? proxy : await proxy());
-    await expect(call(NOWHERE, agent)).rejects.toMatchObject({ code });
+    await expect(sendRequest(NOWHERE, agent)).rejects.toMatchObject({ code });
   });
 
   it.each([
@@ -341,7 +352,7 @@ describe('A proxy that opens no tunnel', () => {
   ])('and refuses the login with %s gives %s', async (header, code) => {
     const refusing = await answering(`${header.startsWith('WWW') ? 401 : 407} No\r\n${header}`);
     const agent = await agentThrough(refusing.url.replace('//', '//user:secret@'));
-    const failing = await call(NOWHERE, agent).catch((error: Error) => error);
+    const failing = await sendRequest(NOWHERE, agent).catch((error: Error) => error);
     expect(failing).toMatchObject({ code });
     expect(/password/.test((failing as Error).message)).toBe(code !== 'ERR_PROXY_AUTH_SCHEME');
   });
@@ -352,7 +363,7 @@ describe('A proxy that opens no tunnel', () => {
       ended.push(once(socket.resume(), 'end'));
       socket.write('HTTP/1.1 100 Continue\r\n\r\n');
     });
-    await expect(call(NOWHERE, await agentThrough(refusing.url))).rejects.toMatchObject({
+    await expect(sendRequest(NOWHERE, await agentThrough(refusing.url))).rejects.toMatchObject({
       code: 'ERR_PROXY_TUNNEL_100',
     });
     await Promise.all(ended);
@@ -363,7 +374,7 @@ describe('A proxy that opens no tunnel', () => {
     const limited = connectionsWithLimit();
     let asked = false;
     const silent = await proxyServer(() => void (asked = true));
-    const failing = call(NOWHERE, await agentThrough(silent.url, LIMIT));
+    const failing = sendRequest(NOWHERE, await agentThrough(silent.url, LIMIT));
     await until(() => asked);
     // The time itself is Node's to count.
     limited().emit('timeout');

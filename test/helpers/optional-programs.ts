@@ -1,10 +1,10 @@
 import { it } from '@jest/globals';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { tell } from './tell.js';
+import { printFigure } from './print-figure.js';
 
 /** A program that some tests need and that a machine may not have. */
-export interface Peer {
+export interface OptionalProgram {
   /** Undefined if the machine has none. */
   path?: string;
   install: string;
@@ -29,7 +29,7 @@ const PROGRAMS = {
   },
 };
 
-export function findPeer(program: keyof typeof PROGRAMS): Peer {
+export function findProgram(program: keyof typeof PROGRAMS): OptionalProgram {
   const { names, install } = PROGRAMS[program];
   // Debian has servers in /usr/sbin, which is in root's PATH only.
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin'];
@@ -40,14 +40,14 @@ export function findPeer(program: keyof typeof PROGRAMS): Peer {
 }
 
 /** Returns `it` if the program is installed, and always in CI. Otherwise prints how to install it, and skips the test. */
-export function itWith({ path, install }: Peer, leftOut: string): typeof it | typeof it.skip {
+export function itWith({ path, install }: OptionalProgram, leftOut: string): typeof it | typeof it.skip {
   if (path !== undefined || process.env.CI === 'true') return it;
-  tell(`left out: ${leftOut}; install with: ${install}`);
+  printFigure(`left out: ${leftOut}; install with: ${install}`);
   return it.skip;
 }
 
 /** Returns the path of the program. Throws if it is not installed. */
-export function requirePeer({ path, install }: Peer): string {
+export function requireProgram({ path, install }: OptionalProgram): string {
   if (path !== undefined) return path;
   throw new Error(`A program that this test needs is missing; install with: ${install}`);
 }
