@@ -167,7 +167,7 @@ async function setUp(
   return { agent: used, call: send, sockets, endAll, connections: () => connections, url };
 }
 
-/** The first answer, whose body is on its way while the next request comes. */
+/** The first response announces a body that only arrives after the next request has been sent. */
 function withLateBody(begun: string): Answering {
   let late: net.Socket | undefined;
   return (socket, own, request) => {
@@ -186,15 +186,15 @@ describe.each(WAYS)('A connection over %s', (way) => {
   });
 
   it.each<[string, string, (socket: net.Socket, own: Buffer) => void]>([
-    ['HEAD, answered without a body', 'HEAD', (socket, own) => socket.write(headOf(own))],
-    ['HEAD, answered with a body', 'HEAD', (socket, own) => socket.write(own)],
+    ['a HEAD whose response has no body', 'HEAD', (socket, own) => socket.write(headOf(own))],
+    ['a HEAD whose response wrongly carries a body', 'HEAD', (socket, own) => socket.write(own)],
     [
-      'HEAD, answered with an answer as its body',
+      'a HEAD whose response wrongly carries a body, with another response right behind it',
       'HEAD',
       (socket, own) => socket.write(Buffer.concat([own, FOREIGN])),
     ],
     [
-      'a HEAD whose response has a body',
+      'a HEAD whose response is followed by another response',
       'HEAD',
       (socket, own) => {
         socket.write(headOf(own));
@@ -218,9 +218,9 @@ describe.each(WAYS)('A connection over %s', (way) => {
   });
 
   it.each<[string, (socket: net.Socket, own: Buffer) => void]>([
-    ['together with the response', (socket, own) => socket.write(Buffer.concat([own, FOREIGN]))],
+    ['in the same write as the first response', (socket, own) => socket.write(Buffer.concat([own, FOREIGN]))],
     [
-      'right behind it',
+      'right behind the first response',
       (socket, own) => {
         socket.write(own);
         // What a proxy passes on may come a turn later.
@@ -236,14 +236,14 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(await Promise.all([call('/a'), call('/b')])).toEqual(['GET /a', 'GET /b']);
   });
 
-  it('that breaks before a waiting request gets it is replaced by another one', async () => {
+  it('is replaced by a new connection if it breaks before a waiting request gets it', async () => {
     const { agent, url, call, connections } = await setUp(way, (socket, own) => socket.write(own), {
       maxSockets: 1,
     });
     const first = (url.protocol === 'https:' ? https : http).get(url, { agent });
     const [socket] = (await once(first, 'socket')) as [net.Socket];
     const waiting = call('/b', 'POST');
-    // It is free in a moment, and nobody listens to its errors.
+    // The socket is about to become free, and no request listens to its errors.
     first.once('close', () => nextTick(() => socket.destroy(new Error('reset'))));
     expect(await waiting).toBe('POST /b');
     expect(connections()).toBe(2);
@@ -259,12 +259,12 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(connections()).toBe(2);
   });
 
-  it('is not reused from the moment when the server closes it', async () => {
+  it('is not reused for a POST once the event loop has read its FIN', async () => {
     const { agent, call, sockets, connections } = await setUp(way, (socket, own) => socket.write(own));
     await call('/a');
     await until(() => idleOf(agent).length > 0);
     const [idle] = idleOf(agent);
-    // Node 20 tells of the end before it closes the connection.
+    // Node 20 emits 'end' before it closes the connection.
     const ended = new Promise((resolve) => idle.once('end', resolve).once('close', resolve));
     const next = ended.then(() => call('/b', 'POST'));
     for (const socket of sockets) socket.end();
@@ -273,7 +273,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
   });
 
   it.each(['127.0.0.1', 'localhost'])(
-    'is not reused for a POST in the same turn as its FIN, which the event loop has not read yet: %s',
+    'is not reused for a POST if its FIN has arrived but the event loop has not read the FIN yet (host %s)',
     async (host) => {
       const { agent, call, url, endAll, connections } = await setUp(way, (socket, own) => socket.write(own));
       url.hostname = host;
@@ -286,8 +286,13 @@ describe.each(WAYS)('A connection over %s', (way) => {
   );
 
   it.each([
-    ['an older one is, which the server keeps for longer', 2, ['/b'], 2],
-    ['a younger one is, which it keeps for longer; others connect', 1, ['/b', '/c'], 3],
+    ['an older connection that the server keeps for longer is reused', 2, ['/b'], 2],
+    [
+      'a younger connection that the server keeps for longer is reused, and further requests connect',
+      1,
+      ['/b', '/c'],
+      3,
+    ],
   ])(
     'is not reused after the machine slept beyond its idle timeout; %s',
     async (_, hinted, next, expected) => {
@@ -316,31 +321,34 @@ describe.each(WAYS)('A connection over %s', (way) => {
     },
   );
 
-  describe('that was idle for a long time', () => {
+  describe('Long-idle connection', () => {
     const REPEATABLE = { mayRepeat: true };
 
     it.each([
-      ['without a hint for 55 s', '', undefined, 55_000],
-      ['with a hint of 20 s for 19 s', 'Keep-Alive: timeout=20\r\n', undefined, 19_000],
-      ['for http.idleTimeout if that is longer', '', 90_000, 90_000],
-    ])('is reused by a repeatable request, %s', async (_, hint, idleTimeoutMs, limitMs) => {
-      const clock = new FakeClock();
-      const { agent, call, connections } = await setUp(
-        way,
-        (socket, own) => socket.write(withHeader(own, hint)),
-        { clock, idleTimeoutMs },
-      );
-      await call('/a');
-      for (const [waitedMs, expected] of [
-        [limitMs, 1],
-        [limitMs + 1, 2],
-      ]) {
-        await until(() => idleOf(agent).length === 1);
-        clock.jump(waitedMs);
-        await call('/b', 'GET', REPEATABLE);
-        expect(connections()).toBe(expected);
-      }
-    });
+      ['55 s without a Keep-Alive hint', '', undefined, 55_000],
+      ['19 s with a Keep-Alive hint of 20 s', 'Keep-Alive: timeout=20\r\n', undefined, 19_000],
+      ['http.idleTimeout if that is longer than 55 s', '', 90_000, 90_000],
+    ])(
+      'is reused by a repeatable request after an idle time of at most %s',
+      async (_, hint, idleTimeoutMs, limitMs) => {
+        const clock = new FakeClock();
+        const { agent, call, connections } = await setUp(
+          way,
+          (socket, own) => socket.write(withHeader(own, hint)),
+          { clock, idleTimeoutMs },
+        );
+        await call('/a');
+        for (const [waitedMs, expected] of [
+          [limitMs, 1],
+          [limitMs + 1, 2],
+        ]) {
+          await until(() => idleOf(agent).length === 1);
+          clock.jump(waitedMs);
+          await call('/b', 'GET', REPEATABLE);
+          expect(connections()).toBe(expected);
+        }
+      },
+    );
 
     it('is not reused by any request with http.idleTimeout: 0', async () => {
       const { call, connections } = await setUp(way, (socket, own) => socket.write(own), {
@@ -368,7 +376,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
       expect(connections()).toBe(8);
     });
 
-    it('has a time limit for the first byte of the response, which one that was idle for a short time has not', async () => {
+    it('has a time limit for the first byte of the response after an idle time over 4 s, and none after a shorter one', async () => {
       const clock = new FakeClock();
       let isDead = false;
       const { agent, call } = await setUp(way, (socket, own) => void (isDead || socket.write(own)), {
@@ -390,7 +398,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
       }
     });
 
-    it('and is dead closes the others of its origin, and then only http.idleTimeout counts for 5 minutes', async () => {
+    it('closes the other connections of its origin if it turns out to be dead, and for 5 minutes only http.idleTimeout counts', async () => {
       const clock = new FakeClock();
       let isDead = false;
       const { agent, call, sockets, connections } = await setUp(
@@ -425,7 +433,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
     });
   });
 
-  it('is not closed during a request, however long that takes, but afterwards', async () => {
+  it('is not closed during a request that outlasts the idle timeout, but after it', async () => {
     const answering: Answering = (socket, own, request) => {
       if (request === 1) return void socket.write(own);
       const [[inUse]] = Object.values(used.agent.sockets) as [[net.Socket]];
@@ -572,7 +580,7 @@ describe('A preconnected socket', () => {
     expect(made.clock.timers).toBe(0);
   });
 
-  it('that the server refuses after the handshake proves that its request was not executed', async () => {
+  it('lets a POST fail as certainly not executed if the server refuses the certificate after the handshake', async () => {
     const live = await server();
     const used = await agent({}, await contextOf(undefined));
     const made = jest.spyOn(tls, 'connect');
@@ -614,7 +622,7 @@ describe('A preconnected socket', () => {
   });
 });
 
-describe("The host application's own request, then ours", () => {
+describe("The host application's own request through our agent", () => {
   it.each<[string, string, boolean]>([
     ['HEAD', 'HTTP/1.1 200 OK\r\n\r\n', true],
     ['DELETE', 'HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n', true],
@@ -632,7 +640,7 @@ describe("The host application's own request, then ours", () => {
     },
   );
 
-  it('can be read by the application later', async () => {
+  it('has a response that the application can read a few turns of the event loop later', async () => {
     const { agent, url } = await setUp('TLSv1.3', (socket, own) => socket.write(own));
     const [response] = (await once(https.get(new URL('/later', url), { agent }), 'response')) as [
       http.IncomingMessage,
@@ -1076,7 +1084,7 @@ describe('A host name with several addresses', () => {
       maxResponseBytes: 1_000,
     });
 
-  it('is connected to although the first address takes a second and the next one is dead', async () => {
+  it('is connected to even if the first address needs a second SYN and the second address is dead', async () => {
     const live = await server({ demandCertificate: false });
     const slow = await silentAddress('127.0.0.2', undefined, live.port);
     const dead = await silentAddress('127.0.0.3', slow.port);
@@ -1089,7 +1097,7 @@ describe('A host name with several addresses', () => {
     expect((await answered).status).toBe(200);
   });
 
-  it('gives a fault with the addresses that were tried if all are silent', async () => {
+  it('fails with a fault that lists the tried addresses if none of them responds', async () => {
     const silent = await silentAddress('127.0.0.2');
     const other = await silentAddress('127.0.0.3', silent.port);
     open.push(silent.stop, other.stop);

@@ -184,8 +184,8 @@ describe('Certificate files that are replaced', () => {
   });
 });
 
-describe('A tls function', () => {
-  it('is called each minute and by reload(); if it fails, the last good identity stays, and no token of a vault is shown', async () => {
+describe('tls as a function', () => {
+  it('a tls function is called each minute and by reload(); if it throws, the last good identity stays, and no vault token is shown', async () => {
     let answer: () => TlsIdentityPems = () => pemsOf(clients[0]);
     let asked = 0;
     const identity = await start(
@@ -211,7 +211,7 @@ describe('A tls function', () => {
     expect(identity.certificate?.subject).toBe('CN=app-2');
   });
 
-  it('that returns nothing, or leaves out certificate or chain, does not change the identity in use', async () => {
+  it('a tls function that returns nothing, or leaves out certificate or chain, does not change the identity in use', async () => {
     const live = await server();
     let answer: TlsIdentityPems = pemsOf(clients[0]);
     const identity = await start(from(() => answer));
@@ -236,7 +236,7 @@ describe('A tls function', () => {
     expect(identity.status.lastReloadFault).toBeUndefined();
   });
 
-  it('may return a new chain only, which is used without counting as a new certificate', async () => {
+  it('a tls function may return the old certificate with a new chain, which does not count as a new certificate', async () => {
     const current = { ...pemsOf(clients[0]) };
     const identity = await start(from(() => ({ ...current })));
     let changes = 0;
@@ -249,14 +249,14 @@ describe('A tls function', () => {
     expect(changes).toBe(0);
   });
 
-  it('that issues a new certificate at each call has each one used at once', async () => {
+  it('a new certificate from a tls function is used after one call of the function', async () => {
     const certificates = clients.values();
     const identity = await start(from(() => pemsOf(certificates.next().value ?? clients[0])));
     await clock.advance(60_000);
     expect(identity.certificate?.subject).toBe('CN=app-1');
   });
 
-  it('that does not return fails after 30 s, and the last good identity stays', async () => {
+  it('a tls function that does not return fails after 30 s, and the last good identity stays', async () => {
     clock = new FakeClock({ start: Date.now() });
     let isHeld = false;
     const source = () => (isHeld ? new Promise<never>(() => undefined) : pemsOf(clients[0]));
@@ -429,8 +429,8 @@ describe('IdentityWatch', () => {
   });
 });
 
-describe('After the server refused the certificate', () => {
-  it('the certificate is read once for all calls, which learn whether another one is in use', async () => {
+describe('Certificate refused by the server', () => {
+  it('a refused certificate is read again once for all calls, at most every 10 s, and each call learns whether another one is in use', async () => {
     let asked = 0;
     let current = clients[0];
     const identity = await start(
@@ -455,7 +455,7 @@ describe('After the server refused the certificate', () => {
     expect(asked).toBe(2);
   });
 
-  it('files are read, but a function is not called, if the refusal is only a guess', async () => {
+  it('certificate files are read again, but a tls function is not called, if the refusal is only a guess', async () => {
     let asked = 0;
     const ofFunction = await start(from(() => ((asked += 1), pemsOf(clients[0]))));
     asked = 0;
@@ -468,8 +468,8 @@ describe('After the server refused the certificate', () => {
     expect(await ofFiles.reloadAfterRefusal(refused, false, true)).toBe(true);
   });
 
-  describe('and if it has worked before', () => {
-    /** The call's result, and when it came. */
+  describe('Refused certificate that worked before', () => {
+    /** The result of reloadAfterRefusal(), and after how many milliseconds it came. */
     const outcomeOf = (identity: ClientIdentity, refused?: CertificateSummary) => {
       const outcome: { hasOther?: boolean; atMs?: number } = {};
       const begun = clock.monotonic();
@@ -479,7 +479,7 @@ describe('After the server refused the certificate', () => {
       return outcome;
     };
 
-    it('all calls go on as soon as the new certificate is found', async () => {
+    it('waiting calls go on as soon as a new certificate is found', async () => {
       await put(clients[0], bySymlinkSwap);
       const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
       const refused = identity.certificate;
@@ -497,7 +497,7 @@ describe('After the server refused the certificate', () => {
       ]);
     });
 
-    it('the last reading is at the end of the 2 s, even less than a second after the previous one', async () => {
+    it('waiting calls read the certificate a last time after 2 s, even if the previous reading was less than a second ago', async () => {
       await put(clients[0], bySymlinkSwap);
       const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
       const refused = identity.certificate;
@@ -511,7 +511,7 @@ describe('After the server refused the certificate', () => {
       expect(call).toEqual({ hasOther: true, atMs: 2_000 });
     });
 
-    it('calls fail at once after the 2 s, and wait again after a minute', async () => {
+    it('calls wait 2 s for a new certificate, then fail without waiting, and wait again a minute after the first refusal', async () => {
       await put(clients[0], bySymlinkSwap);
       const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
       const refused = identity.certificate;
@@ -532,7 +532,7 @@ describe('After the server refused the certificate', () => {
       expect(clock.timers).toBe(0);
     });
 
-    it('a function is called at most once in 10 s, and calls do not wait for the next time', async () => {
+    it('a tls function is called at most once in 10 s, and calls do not wait for its next turn', async () => {
       let asked = 0;
       const identity = await start(
         from(() => {
@@ -550,7 +550,7 @@ describe('After the server refused the certificate', () => {
     });
   });
 
-  it('the error names the subject, fingerprint and dates of the certificate', async () => {
+  it('the error of a refused certificate names its subject, fingerprint and dates', async () => {
     const { certificate } = await start(tlsSettings(pemsOf(clients[0])));
     const error = certificateRefusedError(certificate, 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', String);
     expect(error).toMatchObject({ code: 'certificate_refused', certificate: { subject: 'CN=app-0' } });
@@ -569,7 +569,7 @@ describe('After the server refused the certificate', () => {
   });
 
   it.each(['Ed25519', 'secp256k1'])(
-    'the error for alert 116 says that the certificate was not sent, and names the type of its key: %s',
+    'the error for TLS alert 116 says that the certificate was not sent, and names its key type %s',
     async (keyType) => {
       const { certificate } = await start(tlsSettings(pemsOf(clients[0])));
       const reason = 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED';
@@ -582,7 +582,7 @@ describe('After the server refused the certificate', () => {
     },
   );
 
-  it('the error names the issuer of the last certificate that is sent, unless that one is self-signed', async () => {
+  it('the error of a refused certificate names the issuer of the last certificate sent, unless that certificate is self-signed', async () => {
     const [nameless, alone] = await Promise.all([issue('C=SA, O=Bank', { ca: true }), issue('alone')]);
     const named = await issue('app', { issuer: nameless });
     const { intermediate, root } = authority;
@@ -610,7 +610,7 @@ describe('Expiry warnings', () => {
         .replace(/,? on [^;.]*/g, '')
         .replace(/\. [^.]*\.$/, ''),
     );
-  /** Their life is long, so that the last 30 days are what counts. */
+  /** Certificates that start in 1970 are long-lived, so that the warnings start 30 days before the end. */
   const notBefore = new Date(0);
 
   it('come each day in the last 30 days of our certificate, which is not healthy afterwards', async () => {
@@ -670,7 +670,7 @@ describe('Expiry warnings', () => {
     expect(identity.status.healthy).toBe(false);
   });
 
-  it('are one line a day for many roots in the chain, and name a certificate without a subject otherwise', async () => {
+  it('are one line a day for many expired roots, and name a certificate without a subject by its DNS name or serial number', async () => {
     const spiffe = await issue('', { ca: true, notBefore, notAfter: new Date(DAY_MS), names: ['a.example'] });
     const nameless = await issue('', { ca: true, notBefore, notAfter: new Date(DAY_MS) });
     const more = await Promise.all(
@@ -688,7 +688,7 @@ describe('Expiry warnings', () => {
     expect(ends()).toEqual([line, line, line]);
   });
 
-  it('are about the identity in use', async () => {
+  it('stop for a certificate that has been replaced', async () => {
     let current = await authority.client('first', { notBefore, notAfter: inDays(5.5) });
     const identity = await start(from(() => pemsOf(current)));
     current = clients[1];
@@ -703,10 +703,15 @@ describe('tls.chain', () => {
   const withoutChain = () => ({ ...pemsOf(clients[0]), chain: undefined });
 
   it.each([
-    ['needs one in production', {}, 'required', ['tls.chain']],
-    ['needs none there with publicRoots', { publicRoots: true }, 'required', []],
-    ['may lack it in the sandbox', {}, 'advised', []],
-    ['needs none where no call over https has it', {}, undefined, []],
+    ['a missing tls.chain is a fault if the mode requires a chain', {}, 'required', ['tls.chain']],
+    [
+      'a missing tls.chain is no fault with publicRoots, even if the mode requires a chain',
+      { publicRoots: true },
+      'required',
+      [],
+    ],
+    ['a missing tls.chain is no fault if the mode only advises a chain', {}, 'advised', []],
+    ['a missing tls.chain is no fault if the mode says nothing about a chain', {}, undefined, []],
   ] as const)('%s', async (_, given, needsChain, expected) => {
     const text = await opening({ ...tlsSettings(withoutChain()), ...given, needsChain });
     expect(text.faults.map(({ option }) => option)).toEqual(expected);
@@ -723,16 +728,16 @@ describe('tls.chain', () => {
       expect(message).toMatch(/set tls\.publicRoots to true instead/);
   });
 
-  it('is not needed without a client certificate, in any mode', async () => {
+  it('is not needed without a client certificate, even if the mode requires a chain', async () => {
     expect((await opening({ ...tlsSettings({}), needsChain: 'required' })).faults).toEqual([]);
   });
 
-  it('is the only trust anchor if it is set, whatever publicRoots says', async () => {
+  it('counts as set (hasChain) even with publicRoots: true', async () => {
     const { chain } = authority;
     expect((await start({ ...tlsSettings({ chain }), publicRoots: true })).hasChain).toBe(true);
   });
 
-  it('if missing, keeps the last good identity, unless public roots are allowed', async () => {
+  it('must not disappear at a reload: the last good identity stays, unless publicRoots is true', async () => {
     let answer: TlsIdentityPems = { ...withoutChain(), publicRoots: true };
     const identity = await start({ ...from(() => answer), needsChain: 'required' });
     answer = withoutChain();
@@ -748,7 +753,7 @@ describe('tls.chain', () => {
     expect(identity.hasChain).toBe(false);
   });
 
-  it('if not set, lets the server be verified against the public roots', async () => {
+  it('leaves a server with a private authority unverified, and refused, if it is not set', async () => {
     const live = await server({ demandCertificate: false });
     const { httpsAgent, hasChain } = await start(tlsSettings({}));
     expect(hasChain).toBe(false);
@@ -759,7 +764,7 @@ describe('tls.chain', () => {
 });
 
 describe('The agents of an identity', () => {
-  it('offer the client certificate to the token endpoint only if that is configured, and each new one', async () => {
+  it('offer the client certificate, also after a rotation, to the token endpoint only with offerToTokenEndpoint', async () => {
     const live = await server({ demandCertificate: false, requestCert: true, rejectUnauthorized: false });
     for (const offerToTokenEndpoint of [false, true]) {
       let current = clients[0];
@@ -776,8 +781,8 @@ describe('The agents of an identity', () => {
     expect(live.subjects).toEqual(['', 'app-0', '', 'app-1', 'app-0', 'app-0', 'app-1', 'app-1']);
   });
 
-  it('make the secure context of the token endpoint when it is first needed, also after a rotation', async () => {
-    // Only contexts with the public roots call it, and they are what costs.
+  it('create the secure context of the token endpoint at its first connection, also after a rotation', async () => {
+    // Only a context with the public roots calls addRootCerts(), and loading those roots is expensive.
     const roots = jest.spyOn(
       Object.getPrototypeOf(createSecureContext().context) as { addRootCerts(): void },
       'addRootCerts',
@@ -819,7 +824,7 @@ describe('The agents of an identity', () => {
   });
 
   it.each(['https', 'http'])(
-    'over %s have one connection more for tokens than for calls',
+    'allow one connection more for tokens than for calls over %s',
     async (protocol) => {
       const url = new URL(`${protocol}://localhost`);
       const identity = await start(tlsSettings({}), { maxSockets: 7 });
@@ -864,7 +869,7 @@ describe('The agents of an identity', () => {
 });
 
 describe('Closing an identity', () => {
-  /** An answer to /quick; everything else waits. */
+  /** A server that responds to /quick at once, and never to any other path. */
   async function plainServer() {
     const held: unknown[] = [];
     const server = await rawServer((socket) =>

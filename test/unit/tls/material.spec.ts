@@ -95,7 +95,7 @@ describe('Accepted PEMs', () => {
     ['base64', base64],
     ['base64 in lines', (text) => base64(text).replace(/(.{76})/g, '$1\n')],
     ['base64 after a byte order mark', (text) => `\uFEFF${base64(text)}`],
-  ])('include %s, as a value and in a file', async (_name, form) => {
+  ])('PEMs in this form are accepted, as a value and in a file: %s', async (_name, form) => {
     const values: Given = {};
     const files: Given = {};
     for (const [key, text] of Object.entries(good()) as [Key, string][]) {
@@ -110,7 +110,7 @@ describe('Accepted PEMs', () => {
     }
   });
 
-  it('include certificate, chain and key in one file that both options name, in any order', async () => {
+  it('certificate, chain and key may share one file that both options name, in any order', async () => {
     for (const text of [
       app.certificate + authority.chain + app.key,
       app.key + app.certificate + authority.chain,
@@ -131,7 +131,7 @@ describe('Accepted PEMs', () => {
     }
   });
 
-  it('include encrypted keys, PKCS#8 and traditional, with any line breaks, also at the end of the passphrase', async () => {
+  it('encrypted keys are accepted as PKCS#8 and in the traditional format, with any line breaks, also behind the passphrase', async () => {
     const [traditional, tripleDes] = ['aes-256-cbc', 'des-ede3-cbc'].map(traditionally);
     const inFile = await file('passphrase', `${PASSPHRASE}\r\n\n`);
     const forms = [(text: string) => text, ...LOST_BREAKS.map(([, form]) => form)];
@@ -142,7 +142,7 @@ describe('Accepted PEMs', () => {
     }
   });
 
-  it('may be missing completely, or be a chain only', async () => {
+  it('all PEMs may be missing, or all but the chain', async () => {
     expect((await load({})).identity?.certificate).toBeUndefined();
     expect((await load({ chain: authority.intermediate.certificate })).identity).toBeDefined();
   });
@@ -467,7 +467,7 @@ describe('Several faults', () => {
     return faults.map(({ option }) => option).sort();
   };
 
-  it('of all options are reported together', async () => {
+  it('faults of several options are reported together', async () => {
     const day = 86_400_000;
     const expired = await authority.client('old', { notAfter: new Date(Date.now() - day / 2) });
     const given = { certificate: expired.certificate, privateKey: other.key, chain: 'nonsense' };
@@ -476,7 +476,7 @@ describe('Several faults', () => {
     expect(await optionsOf(inBoth)).toEqual(['tls.certificate', 'tls.chain']);
   });
 
-  it('of a swapped certificate and key each say what the value contains', async () => {
+  it('a swapped certificate and key give two faults that say what each value contains', async () => {
     const { faults } = await load({ ...good(), certificate: app.key, privateKey: app.certificate });
     expect(faults).toMatchObject([
       {
@@ -487,14 +487,14 @@ describe('Several faults', () => {
     ]);
   });
 
-  it('of key and passphrase file are both reported', async () => {
+  it('a fault of the key and a missing passphrase file are both reported', async () => {
     const passphrase = nowhere();
     for (const privateKey of ['no PEM', nowhere(), app.key + other.key])
       expect(await optionsOf({ privateKey, passphrase })).toEqual(['tls.passphrase', 'tls.privateKey']);
     expect((await load({ passphrase })).faults).toHaveLength(1);
   });
 
-  it('show nothing of the contents, whatever is swapped', async () => {
+  it('faults show nothing of the contents, whichever PEM is in the wrong option', async () => {
     const texts = [
       app.certificate,
       app.key,
@@ -518,7 +518,7 @@ describe('Several faults', () => {
   });
 });
 
-describe('A part that would be ignored silently', () => {
+describe('PEM parts that OpenSSL would silently ignore', () => {
   const relabelled = (label: string) => other.certificate.replaceAll('CERTIFICATE', label);
   it.each<[string, () => string, RegExp]>([
     ['a cut boundary at the end', () => '-----BEGIN CERTIFICATE---', /is truncated/],
@@ -527,7 +527,7 @@ describe('A part that would be ignored silently', () => {
     ['a misspelt label', () => relabelled('CERTFICATE'), /holds a PEM block of another kind/],
     ['a label in mixed case', () => relabelled('Certificate'), /holds a PEM block of another kind/],
     ['a revocation list', () => pem('X509 CRL', Buffer.alloc(80)), /holds a certificate revocation list/],
-  ])('is a fault before or after a good certificate: %s', async (_name, part, says) => {
+  ])('a fault is reported for %s, before or after a good certificate', async (_name, part, says) => {
     const message = expect.stringMatching(says);
     for (const chain of [`${authority.chain}${part()}\n`, `${part()}\n${authority.chain}`]) {
       expect((await load({ ...good(), chain })).faults).toMatchObject([{ option: 'tls.chain', message }]);
@@ -543,13 +543,13 @@ describe('A part that would be ignored silently', () => {
   it.each([
     ['an end without a beginning of its own', `${BEGIN}${END}${END}${BEGIN}`],
     ['a block within another', `${BEGIN}AA\n-----BEGIN Y-----\nBB\n-----END Y-----\n${END}`],
-  ])('is a fault: %s', async (_name, chain) => {
+  ])('a chain with %s is reported as truncated', async (_name, chain) => {
     expect((await load({ chain })).faults).toMatchObject([
       { message: expect.stringMatching(/is truncated/) },
     ]);
   });
 
-  // The most that a file may have. Each took seconds to hours while the time grew with the square of the length.
+  // 1 MiB is the largest accepted file. A parser with quadratic time would need seconds to hours for each of these.
   it.each([
     ['beginnings', BEGIN, /is truncated/],
     ['ends', END, /is truncated/],
@@ -558,9 +558,9 @@ describe('A part that would be ignored silently', () => {
     ['backslashes', `${BEGIN}${'\\'.repeat(999)}`, /is truncated/],
     ['blanks', `${BEGIN}${' '.repeat(99_999)}`, /is truncated/],
     ['dashes', `${BEGIN}${'-'.repeat(999_999)}`, /is truncated/],
-    ['blocks of no use', BEGIN + END, /PEM block of another kind/],
+    ['blocks of an unknown kind', BEGIN + END, /PEM block of another kind/],
     ['empty certificates', (BEGIN + END).replaceAll('X', 'CERTIFICATE'), /no readable .* PEM block 1:/],
-  ])('is found at once in 1 MiB of %s', async (_name, text, says) => {
+  ])('a fault is reported for 1 MiB of %s before the test times out', async (_name, text, says) => {
     const { faults } = await load({ chain: text.repeat(Math.floor(2 ** 20 / text.length)) });
     expect(faults).toMatchObject([{ option: 'tls.chain', message: expect.stringMatching(says) }]);
   });
@@ -570,7 +570,7 @@ describe('A tls function', () => {
   const faultsOf = async (source: () => unknown) =>
     (await loadIdentity({ source: source as never, reload: true, locate })).faults;
 
-  it('may return texts or files and leave options out, and anything else is a fault', async () => {
+  it('a tls function may return texts or files and leave options out, and anything else is a fault', async () => {
     expect(await faultsOf(good)).toEqual([]);
     const files = {
       certificate: await file('function.crt', app.certificate),
@@ -586,7 +586,7 @@ describe('A tls function', () => {
     expect((await faultsOf(() => undefined))[0].message).toMatch(/returned no object/);
   });
 
-  it('has no variables, so its faults name only the option', async () => {
+  it('the faults of a tls function name only the option, because it has no variables', async () => {
     const [fault] = await faultsOf(() => ({ ...good(), privateKey: encrypted('x') }));
     expect(fault.message).toMatch(/there is no passphrase\. Set tls\.passphrase, or decrypt the key/);
   });
@@ -601,7 +601,7 @@ describe('A tls function', () => {
     ['secret', 'unknown reason'],
     [undefined, 'unknown reason'],
   ])(
-    'that throws %p gives a fault with class, code and first line, without secrets',
+    'a tls function that throws %p gives a fault that shows only harmless parts of the error',
     async (thrown, reason) => {
       expect(await faultsOf(() => Promise.reject(thrown as Error))).toEqual([
         {
@@ -637,31 +637,34 @@ describe('Dates of certificates', () => {
 
   it.each([
     [
-      'before',
+      'a millisecond before notBefore',
       START - 1,
       /is not valid before 2030-01-01T00:00:00Z; this machine's clock says 2029-12-31T23:/,
     ],
-    ['at the beginning', START, undefined],
-    ['before the end', END - 1, undefined],
+    ['at notBefore', START, undefined],
+    ['a millisecond before notAfter', END - 1, undefined],
     [
-      'at the end',
+      'at notAfter',
       END,
       /"CN=a" \(SHA-256 [\w:]+\), which expired on 2030-06-01T00:00:00Z.*Check this machine.s clock/,
     ],
-  ])('are compared to the millisecond, for a certificate and for a chain: %s', async (_, now, says) => {
-    const own = { certificate: issued.certificate, privateKey: issued.key };
-    const chain = { chain: issued.certificate };
-    for (const [pems, begins] of [
-      [own, 'the value holds the certificate "CN=a"'],
-      [chain, 'the value holds no certificate that is valid now: "CN=a"'],
-    ] as const) {
-      const { faults } = await load(pems, now);
-      expect(faults.map(({ message }) => message)).toEqual(says ? [expect.stringMatching(says)] : []);
-      expect(faults.map(({ message }) => message.slice(0, begins.length))).toEqual(says ? [begins] : []);
-    }
-  });
+  ])(
+    'validity is checked to the millisecond, for a certificate and for a chain: %s',
+    async (_, now, says) => {
+      const own = { certificate: issued.certificate, privateKey: issued.key };
+      const chain = { chain: issued.certificate };
+      for (const [pems, begins] of [
+        [own, 'the value holds the certificate "CN=a"'],
+        [chain, 'the value holds no certificate that is valid now: "CN=a"'],
+      ] as const) {
+        const { faults } = await load(pems, now);
+        expect(faults.map(({ message }) => message)).toEqual(says ? [expect.stringMatching(says)] : []);
+        expect(faults.map(({ message }) => message.slice(0, begins.length))).toEqual(says ? [begins] : []);
+      }
+    },
+  );
 
-  it('of one valid certificate are enough in a chain', async () => {
+  it('a chain is accepted if one of its certificates is valid now', async () => {
     const chain = await Promise.all([
       certificate('over', START - DAY, START),
       certificate('early', END, END + DAY),
@@ -672,11 +675,11 @@ describe('Dates of certificates', () => {
   });
 
   it.each([
-    [END - 2 * DAY, 2],
-    [END - 1, 0],
-    [END, 0],
-    [END + 1, -1],
-  ])('at %d leave %d days', (now, days) => {
+    ['2 two days before the end', END - 2 * DAY, 2],
+    ['0 a millisecond before the end', END - 1, 0],
+    ['0 at the end', END, 0],
+    ['-1 a millisecond after the end', END + 1, -1],
+  ])('daysLeft() returns %s', (_, now, days) => {
     expect(daysLeft({ validTo: new Date(END) }, now)).toBe(days);
   });
 });
@@ -704,12 +707,15 @@ describe('The type of a key', () => {
       generateKeyPairSync('ec', { namedCurve }).privateKey,
       isNever,
     ]),
-  ])('%s is named, with whether TLS 1.3 can send its certificate', (type, key, isNever) => {
-    expect(keyTypeOf(key)).toBe(type);
-    expect(isUnsupportedInTls13(type)).toBe(isNever);
-  });
+  ])(
+    'keyTypeOf() returns %s, and isUnsupportedInTls13() says whether TLS 1.3 can send such a certificate',
+    (type, key, isNever) => {
+      expect(keyTypeOf(key)).toBe(type);
+      expect(isUnsupportedInTls13(type)).toBe(isNever);
+    },
+  );
 
-  it('is a property of an identity', async () => {
+  it('an identity has the type of its key, or none if it has no key', async () => {
     const pems = { certificate: app.certificate, privateKey: app.key, chain: authority.chain };
     expect((await loadIdentity(tlsSettings(pems))).identity?.keyType).toBe('P-256');
     expect((await loadIdentity(tlsSettings({ chain: authority.chain }))).identity?.keyType).toBeUndefined();

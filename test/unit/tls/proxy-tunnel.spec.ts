@@ -133,7 +133,7 @@ describe('Connections through a proxy', () => {
     expect(shown).not.toMatch(/pass(%20| )w0rd|PRIVATE KEY|BEGIN CERT/);
   });
 
-  it('are at most maxSockets', async () => {
+  it('open at most maxSockets tunnels at a time', async () => {
     const live = await target();
     const proxy = await proxyServer();
     const agent = await agentThrough(proxy.url);
@@ -158,7 +158,7 @@ describe('Connections through a proxy', () => {
   it.each([
     ['https://target.example', 'target.example:443'],
     ['https://[::1]:8443', '[::1]:8443'],
-  ])('to %s ask the proxy for %s', async (url, authority) => {
+  ])('to %s send CONNECT %s to the proxy', async (url, authority) => {
     const refusing = await answering('300 Multiple');
     await expect(sendRequest(url, await agentThrough(refusing.url))).rejects.toMatchObject({
       code: 'ERR_PROXY_TUNNEL_300',
@@ -179,7 +179,7 @@ describe('Connections through a proxy', () => {
     ['user', 'user:'],
     [':secret', ':secret'],
     ['50%:off', '50%:off'],
-  ])('accept the proxy credentials %s', async (userinfo, expected) => {
+  ])('send the proxy credentials %s as Basic credentials "%s"', async (userinfo, expected) => {
     const refusing = await answering('407 No');
     const agent = await agentThrough(refusing.url.replace('//', `//${userinfo}@`));
     await expect(sendRequest(NOWHERE, agent)).rejects.toMatchObject({ code: 'ERR_PROXY_TUNNEL_407' });
@@ -187,7 +187,7 @@ describe('Connections through a proxy', () => {
     expect(refusing.heads[0].headers['proxy-authorization']).toBe(basic);
   });
 
-  it('count what follows the response to CONNECT as data of the tunnel', async () => {
+  it('treat bytes right behind the response to CONNECT as data from the target', async () => {
     const banner = await proxyServer((socket) => socket.write('HTTP/1.1 299 OK\r\n\r\n220 no TLS here\r\n'));
     await expect(sendRequest(NOWHERE, await agentThrough(banner.url))).rejects.toMatchObject({
       code: expect.stringMatching(/^ERR_SSL_|^EPROTO$/),
@@ -196,7 +196,7 @@ describe('Connections through a proxy', () => {
 });
 
 describe('A proxy tunnel', () => {
-  it('reads no faster than its reader does', async () => {
+  it('stops reading from the proxy while its own reader does not read', async () => {
     const length = 1_000_000;
     const sent: Promise<unknown>[] = [];
     const proxy = await proxyServer((socket) => {
@@ -207,13 +207,13 @@ describe('A proxy tunnel', () => {
     tunnel.read(0);
     await until(() => tunnel.readableLength >= tunnel.readableHighWaterMark);
     await Promise.all(sent);
-    // Time for what would come if it was not held back.
+    // Without backpressure, the rest would arrive during these turns.
     for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     expect(tunnel.readableLength).toBeLessThan(300_000);
     expect(Buffer.concat((await tunnel.toArray()) as Buffer[])).toHaveLength(length);
   });
 
-  it('closes the connection to the proxy when its user closes', async () => {
+  it('closes the connection to the proxy when its user ends the tunnel', async () => {
     const ended: Promise<unknown>[] = [];
     const proxy = await proxyServer((socket) => {
       socket.write(ESTABLISHED);
@@ -236,9 +236,9 @@ describe('A proxy tunnel', () => {
   });
 
   it.each([
-    ['with its length, and closes', 'content-length: 4000000\r\n'],
-    ['that ends with the connection', ''],
-  ])('delivers the end of a response to a slow reader: one %s', async (_, length) => {
+    ['with a content-length', 'content-length: 4000000\r\n'],
+    ['that ends when the connection closes', ''],
+  ])('delivers a whole response %s to a slow reader, although the proxy has closed', async (_, length) => {
     const body = Buffer.alloc(4_000_000, 'x');
     const head = `HTTP/1.1 200 OK\r\n${length}connection: close\r\n\r\n`;
     const live = await target({
@@ -261,7 +261,7 @@ describe('A proxy tunnel', () => {
 describe('A proxy with an https: URL', () => {
   const pair = () => ({ cert: authority.serverChain, key: authority.server.key });
 
-  it('is verified, but not against tls.chain', async () => {
+  it('is refused if only tls.chain would verify its certificate', async () => {
     const proxy = await proxyServer(undefined, pair());
     await expect(sendRequest(NOWHERE, await agentThrough(proxy.url))).rejects.toMatchObject({
       code: expect.stringMatching(/^ERR_PROXY_(SELF_SIGNED|UNABLE_TO)/),
@@ -270,9 +270,9 @@ describe('A proxy with an https: URL', () => {
   });
 
   it.each([
-    ['TLSv1.2', 'TLSv1', 'TLSv1.1'],
-    ['what the process says', 'TLSv1.3', 'TLSv1.2'],
-  ] as const)('has to speak at least %s', async (_, DEFAULT_MIN, maxVersion) => {
+    ['TLS 1.2', 'TLSv1', 'TLSv1.1'],
+    ['the minimum version of the process', 'TLSv1.3', 'TLSv1.2'],
+  ] as const)('is refused if it speaks only versions below %s', async (_, DEFAULT_MIN, maxVersion) => {
     const { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS } = tls;
     open.push(() => Object.assign(tls, { DEFAULT_MIN_VERSION, DEFAULT_CIPHERS }));
     const old = { minVersion: 'TLSv1', maxVersion, ciphers: 'ALL:@SECLEVEL=0' } as const;
@@ -306,15 +306,15 @@ describe('A proxy with an https: URL', () => {
     };
     await expect(through(ofProxy)).resolves.toMatchObject({ status: 200 });
     await expect(through(ofTarget)).rejects.toMatchObject({ code: 'ERR_PROXY_TLS_CERT_ALTNAME_INVALID' });
-    // Said, because a process may have NODE_TLS_REJECT_UNAUTHORIZED=0.
+    // rejectUnauthorized is set explicitly, because a process may run with NODE_TLS_REJECT_UNAUTHORIZED=0.
     const asked = connecting.mock.calls.map(([options]) => options as tls.ConnectionOptions);
     const toProxies = asked.filter(({ secureContext }) => !secureContext);
     expect(toProxies.map(({ rejectUnauthorized }) => rejectUnauthorized)).toEqual([true, true]);
   });
 });
 
-describe('A proxy that opens no tunnel', () => {
-  it('and refuses gives each call an error without its password, even with more calls than connections', async () => {
+describe('Proxy without a tunnel', () => {
+  it('a proxy that refuses CONNECT gives each call an error without the proxy password, even with more calls than connections', async () => {
     const refusing = await answering('407 Proxy Authentication Required');
     const agent = await agentThrough(refusing.url.replace('//', '//user:wrong@'), { maxSockets: 2 });
     const outcomes = await Promise.allSettled(Array.from({ length: 6 }, () => sendRequest(NOWHERE, agent)));
@@ -329,14 +329,22 @@ describe('A proxy that opens no tunnel', () => {
 
   it.each<[string, string | (() => Promise<string>), unknown]>([
     [
-      'resets',
+      'resets the connection',
       async () => (await proxyServer((socket) => void socket.destroy())).url,
       'ERR_PROXY_ECONNRESET',
     ],
-    ['answers 502', async () => (await answering('502 Bad Gateway')).url, 'ERR_PROXY_TUNNEL_502'],
+    [
+      'responds to CONNECT with 502',
+      async () => (await answering('502 Bad Gateway')).url,
+      'ERR_PROXY_TUNNEL_502',
+    ],
     ['does not listen', 'http://127.0.0.1:1', 'ERR_PROXY_ECONNREFUSED'],
-    ['has no address', 'http://proxy.invalid:1', expect.stringMatching(/^ERR_PROXY_(ENOTFOUND|EAI_AGAIN)$/)],
-  ])('because it %s is the error of the call', async (_, proxy, code) => {
+    [
+      'has a host name that does not resolve',
+      'http://proxy.invalid:1',
+      expect.stringMatching(/^ERR_PROXY_(ENOTFOUND|EAI_AGAIN)$/),
+    ],
+  ])('a call fails with an ERR_PROXY_ code if the proxy %s', async (_, proxy, code) => {
     const agent = await agentThrough(typeof proxy === 'string' ? proxy : await proxy());
     await expect(sendRequest(NOWHERE, agent)).rejects.toMatchObject({ code });
   });
@@ -349,7 +357,7 @@ describe('A proxy that opens no tunnel', () => {
     ['Date: today', 'ERR_PROXY_TUNNEL_407'],
     ['WWW-Authenticate: Basic realm="Tinyproxy"', 'ERR_PROXY_TUNNEL_401'],
     ['WWW-Authenticate: Negotiate', 'ERR_PROXY_AUTH_SCHEME'],
-  ])('and refuses the login with %s gives %s', async (header, code) => {
+  ])('a proxy that refuses the login with %s lets the call fail with %s', async (header, code) => {
     const refusing = await answering(`${header.startsWith('WWW') ? 401 : 407} No\r\n${header}`);
     const agent = await agentThrough(refusing.url.replace('//', '//user:secret@'));
     const failing = await sendRequest(NOWHERE, agent).catch((error: Error) => error);
@@ -357,7 +365,7 @@ describe('A proxy that opens no tunnel', () => {
     expect(/password/.test((failing as Error).message)).toBe(code !== 'ERR_PROXY_AUTH_SCHEME');
   });
 
-  it('gets its connection closed', async () => {
+  it('the connection to a proxy that responds to CONNECT with status 100 is closed', async () => {
     const ended: Promise<unknown>[] = [];
     const refusing = await proxyServer((socket) => {
       ended.push(once(socket.resume(), 'end'));
@@ -370,18 +378,18 @@ describe('A proxy that opens no tunnel', () => {
     expect(ended).toHaveLength(1);
   });
 
-  it('and does not respond is given up after the time to connect', async () => {
+  it('a proxy that does not respond to CONNECT lets the call fail with ERR_PROXY_TIMEOUT when the time limit fires', async () => {
     const limited = connectionsWithLimit();
     let asked = false;
     const silent = await proxyServer(() => void (asked = true));
     const failing = sendRequest(NOWHERE, await agentThrough(silent.url, LIMIT));
     await until(() => asked);
-    // The time itself is Node's to count.
+    // Node counts the time, so the test emits the event itself.
     limited().emit('timeout');
     await expect(failing).rejects.toMatchObject({ code: 'ERR_PROXY_TIMEOUT' });
   });
 
-  it('does not count as silent if its response arrived while the event loop was blocked', async () => {
+  it('a response to CONNECT that arrived while the event loop was blocked is accepted after the time limit', async () => {
     const proxy = await proxyServer((socket) => {
       socket.write(ESTABLISHED);
       blockEventLoop(350);
@@ -392,7 +400,7 @@ describe('A proxy that opens no tunnel', () => {
     await written;
   });
 
-  it('is left at once if the call is aborted meanwhile', async () => {
+  it('aborting a call during CONNECT closes the connection to the proxy', async () => {
     let held: net.Socket | undefined;
     const holding = await proxyServer((socket) => void (held = socket.resume()));
     const errors: Error[] = [];
@@ -408,7 +416,7 @@ describe('A proxy that opens no tunnel', () => {
   });
 });
 
-describe('A tunnel that ends', () => {
+describe('Broken tunnel', () => {
   /** A call through it, over a connection that is idle now. Each CONNECT gives the proxy's end of a tunnel. */
   async function idleTunnel(options: MtlsServerOptions = {}) {
     const live = await target({ keepAliveTimeout: 60_000, ...options });
@@ -433,15 +441,18 @@ describe('A tunnel that ends', () => {
   }
   const ENDINGS = ['end', 'resetAndDestroy'] as const;
 
-  it.each(ENDINGS)('while it is idle is replaced for the next call (%s)', async (end) => {
-    const { agent, post, socket, proxy, live } = await idleTunnel();
-    socket[end]();
-    await until(() => Object.keys(agent.freeSockets).length === 0);
-    expect(await post()).toMatchObject({ status: 200 });
-    expect([proxy.heads.length, live.subjects.length]).toEqual([2, 2]);
-  });
+  it.each(ENDINGS)(
+    'a tunnel that the proxy closes while it is idle is replaced for the next call (socket.%s)',
+    async (end) => {
+      const { agent, post, socket, proxy, live } = await idleTunnel();
+      socket[end]();
+      await until(() => Object.keys(agent.freeSockets).length === 0);
+      expect(await post()).toMatchObject({ status: 200 });
+      expect([proxy.heads.length, live.subjects.length]).toEqual([2, 2]);
+    },
+  );
 
-  it('together with a response is replaced for the next call', async () => {
+  it('a tunnel that ends together with a response is replaced for the next call', async () => {
     const live = await target({
       onRequest: ({ socket }, response) => void response.end('{}', () => socket.end()),
     });
@@ -471,7 +482,7 @@ describe('A tunnel that ends', () => {
   });
 
   it.each(ENDINGS)(
-    'after a call was sent ends that call at once, with the outcome unknown (%s)',
+    'a tunnel that breaks after a POST was sent lets the POST fail as a reset in phase "sent" (socket.%s)',
     async (end) => {
       const { post, socket, block, live } = await idleTunnel();
       block();
@@ -482,16 +493,16 @@ describe('A tunnel that ends', () => {
   );
 
   it.each<[string, (ofProxy: net.Socket, own: net.Socket) => unknown]>([
-    ['ends', (ofProxy) => ofProxy.end()],
-    ['is reset', (ofProxy) => ofProxy.resetAndDestroy()],
-    ['is only closed, on our side', (_, own) => own.destroy()],
-  ])('in the middle of a response is an error at once: its connection %s', async (_, cut) => {
+    ['the proxy ends its connection', (ofProxy) => ofProxy.end()],
+    ['the proxy resets its connection', (ofProxy) => ofProxy.resetAndDestroy()],
+    ['our side closes its connection', (_, own) => own.destroy()],
+  ])('a response fails with ECONNRESET if %s in the middle of it', async (_, cut) => {
     const limited = connectionsWithLimit();
     let isHalf = false;
     const { agent, live, socket } = await idleTunnel({
       onRequest: (_request, response) => void (isHalf ? response.write('half of it') : response.end()),
     });
-    // The limit of CONNECT does not count for calls through the tunnel.
+    // The time limit for CONNECT no longer applies to calls through the tunnel.
     expect(limited().timeout).toBe(0);
     isHalf = true;
     const failed = new Promise((resolve, reject) => {

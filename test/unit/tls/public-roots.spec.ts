@@ -42,8 +42,8 @@ for (const port of JSON.parse(PORTS)) seen.others.push(await outcome(undefined, 
 console.log(JSON.stringify(seen));
 `;
 
-/** Node reads its roots as it starts: each case is a process of its own. */
-describe('The API is verified against tls.chain only, and the token endpoint against tls.chain and', () => {
+/** Node reads its roots when a process starts, so each test runs a process of its own. */
+describe('Trust anchors of the API and the token endpoint', () => {
   let folder: string;
   let roots: string;
   let servers: MtlsServer[];
@@ -75,7 +75,7 @@ describe('The API is verified against tls.chain only, and the token endpoint aga
     writeFileSync(roots, added.root.certificate);
     const { stdout } = await promisify(execFile)(process.execPath, [...flags, join(folder, 'program.mjs')], {
       env: {
-        // The intermediate alone is an anchor too.
+        // An intermediate certificate alone is accepted as a trust anchor, too.
         CHAIN: own.intermediate.certificate,
         PORTS: JSON.stringify(servers.map(({ port }) => port)),
         ROOTS: roots,
@@ -89,20 +89,20 @@ describe('The API is verified against tls.chain only, and the token endpoint aga
   const twice = (token: string[], others = ['verified', 'refused', 'refused']) => ({
     token: [...token, ...token],
     api: [...onlyOwn, ...onlyOwn],
-    // What the contexts were given is in no other context of the process.
+    // The roots added to our contexts must not appear in any other context of the process.
     others,
   });
 
-  it('nothing else, if nothing else is configured', async () => {
+  it('the API and the token endpoint are both verified against tls.chain only, if no other roots are configured', async () => {
     expect(await run([], {})).toEqual(twice(onlyOwn, ['refused', 'refused', 'refused']));
   });
 
-  it('the roots of NODE_EXTRA_CA_CERTS, also after a rotation', async () => {
+  it('NODE_EXTRA_CA_CERTS verifies the token endpoint but not the API, also after a rotation', async () => {
     expect(await run([], { NODE_EXTRA_CA_CERTS: roots })).toEqual(twice(both));
   });
 
   it.each(['--use-openssl-ca', '--use-system-ca'])(
-    'those of SSL_CERT_FILE with %s, also after a rotation',
+    'SSL_CERT_FILE with %s verifies the token endpoint but not the API, also after a rotation',
     async (flag) => {
       // Node 22.15 and later have the second one.
       if (!process.allowedNodeEnvironmentFlags.has(flag)) return;
@@ -110,7 +110,7 @@ describe('The API is verified against tls.chain only, and the token endpoint aga
     },
   );
 
-  it('the roots that Node lists, if nothing can be added to its secure contexts', async () => {
+  it('the token endpoint is verified against the roots that Node can list, if none can be added to a secure context', async () => {
     const lists = 'getCACertificates' in tls;
     const seen = await run([], { OPAQUE: '1', NODE_EXTRA_CA_CERTS: roots });
     expect(seen).toEqual(twice(lists ? both : onlyOwn));
