@@ -59,7 +59,7 @@ export class AuthHeadersInterceptor {
 
   /**
    * The interceptor function. Axios runs it last, after the host application's interceptors. It is synchronous and never waits
-   * for a token. If none is at hand, the runner waits for one, because the runner counts calls, renewals and retries. Throws
+   * for a token. If none is at hand, the runner waits for one, within the time limit of the call. Throws
    * ServiceRequestError for a call that leads outside the service's own addresses, or that cannot be sent.
    */
   readonly intercept = (config: CallConfig): CallConfig => {

@@ -4,7 +4,7 @@ import { type TokenIo } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
 import { CircuitBreaker, longerOpen, MAX_ATTEMPTS, renewalDelay } from './request-limits.js';
 
-/** The endpoint counts as failing after failures, or refusals, of so many different scopes in a row. */
+/** The endpoint counts as failing when requests of 2 different scopes in a row have failed, or of 3 were refused. */
 const FAILING_SCOPES = { failed: 2, refused: 3 };
 
 /** A customer's request that waits for its turn. */

@@ -21,9 +21,9 @@ export class CallObserver {
 
   failed(call: Call, error: unknown): void {
     const code = eventErrorCode(error, call.signal);
-    const isAnswer = error instanceof ServiceApiError && error.code === 'api_error';
+    const isErrorResponse = error instanceof ServiceApiError && error.code === 'api_error';
     this.#reportEvent(call, code);
-    this.#log(call, isAnswer ? String(error.status) : code);
+    this.#log(call, isErrorResponse ? String(error.status) : code);
   }
 
   /** Warns that an attempt failed and that another one follows. */

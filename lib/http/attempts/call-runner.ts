@@ -104,7 +104,8 @@ export class CallRunner {
    * which costs a third less CPU.
    */
   async #attempt(call: Call): Promise<Outcome> {
-    // Wait for at most half of the time that is left: the server's refusal tells the caller more than a time-out.
+    // Wait for at most half of the time that is left. The other half is enough to send the call with the old certificate: the
+    // server's refusal tells the caller more than a time-out.
     const { search } = this.#rotation;
     if (search) await this.#waitForCertificate(search, call, call.leftMs / 2);
     const credentials = this.#authenticator.getCached() ?? (await this.#waitForToken(call));
@@ -156,8 +157,8 @@ export class CallRunner {
   }
 
   /**
-   * An attempt that a retry may follow gets only a part of the time that is left. A request that cannot be sent again may use
-   * all of it, once it is connected.
+   * If a retry may follow, connecting may take at most half of the time that is left, and the attempt of a repeatable call at most
+   * `attemptTimeout`, if that is set. The last attempt gets all the time that is left.
    */
   #limitsOf(call: Call): ExchangeLimits {
     const { connectTimeout, attemptTimeout } = this.#client.options.http;
@@ -271,7 +272,8 @@ function withLimitOfCall(fault: ExchangeFault, { timeoutMs, endsAt }: Call): Exc
   return isLast ? new ExchangeFault({ ...fault, limitMs: timeoutMs }) : fault;
 }
 
-/** The fault of a call whose time is over before anything was sent. With `reusedSocket`, no connection is blamed for it. */
+/** The fault of a call whose time is over before anything was sent. `reusedSocket` is set because explainFault() would otherwise
+ * describe a connection that could not be made. */
 function timeoutFault(): ExchangeFault {
   return new ExchangeFault({ kind: 'timeout', phase: 'connecting', reusedSocket: true });
 }

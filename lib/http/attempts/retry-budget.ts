@@ -4,12 +4,12 @@ const TIMEOUT_COST = 10;
 
 /**
  * Limits the retries of a whole client, so that a service in trouble does not get several times its normal load. The budget
- * is a token bucket: each retry takes tokens, and each successful call gives back what its last retry took, or one token.
+ * is a token bucket: each retry takes units, and each successful call gives back what its last retry took (one unit if it had no retry).
  */
 export class RetryBudget {
   #tokens = CAPACITY;
 
-  /** Takes the cost of a retry and returns it. Returns undefined, and takes nothing, if too few tokens are left. */
+  /** Takes the cost of a retry and returns it. Returns undefined, and takes nothing, if too little is left. */
   take(afterTimeout: boolean): number | undefined {
     const cost = afterTimeout ? TIMEOUT_COST : RETRY_COST;
     if (cost > this.#tokens) return undefined;

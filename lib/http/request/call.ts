@@ -78,14 +78,14 @@ export class Call {
   /** Aborts when the caller aborts. Set by followSignals(). */
   signal: AbortSignal | undefined = undefined;
 
-  // What has happened so far. The runner writes these fields.
+  // What has happened so far. Almost all of it is written by the runner.
   /** Number of exchanges that asked the agent for a connection. */
   attempts = 0;
   /** Number of attempts that followed a pause. */
   retries = 0;
-  /** Tokens that the last retry took from the retry budget. */
+  /** What the last retry took from the retry budget. */
   budgetTaken: number | undefined = undefined;
-  /** Whether another token was requested after a 401. There may have been none. */
+  /** Whether another token was requested after a 401, successfully or not. */
   triedOtherToken = false;
   /** Whether another client certificate was found after the server refused ours. */
   hasOtherCertificate = false;
