@@ -524,6 +524,18 @@ describe('docs/configuration.md', () => {
 describe('docs/calls.md', () => {
   const name = 'docs/calls.md';
 
+  it('says which status callers get for a path whose ids are missing', async () => {
+    const client = await createServiceClient(simulator.moduleOptions());
+    const path = '/accounts/v1/{id}';
+    const statusOf = async (pathParams?: object) =>
+      answerOf(await rejection(client.http.get(path, { pathParams: pathParams as { id: string } })))?.status;
+    for (const id of [undefined, null, '']) expect(await statusOf({ id })).toBe(400);
+    expect(await statusOf(undefined)).toBe(500);
+    expect(await statusOf({ id: '1', other: '2' })).toBe(500);
+    expect(simulator.apiRequests).toEqual([]);
+    await client.close();
+  });
+
   @Controller()
   class BanksController {
     constructor(private readonly banks: BanksService) {}
@@ -763,6 +775,35 @@ describe('docs/interceptors.md', () => {
     expect(path).toBe('/accounts/v1/a%2Fb?page=0');
     expect(headers['x-signature']).toBe(createHmac('sha256', 'k-1').update(text).digest('hex'));
     expect(logger.lines).toContain('get /accounts/v1/{id}: 200');
+    await module.close();
+  });
+
+  it('signs the body that is sent, whether the caller passes an object or a string', async () => {
+    const { SignedBodies } = await load<{ SignedBodies: Type<object> }>(
+      'docs/interceptors.md',
+      'signed-bodies.ts',
+    );
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(simulator.moduleOptions())],
+      providers: [SignedBodies],
+    }).compile();
+    process.env.SIGNING_KEY = 'k-1';
+    simulator.answer('POST', '/orders/v1', { json: {} });
+    const http = module.get(ServiceHttpService);
+    await http.post('/orders/v1', { name: 'Zoë' });
+    await http.post('/orders/v1', '{ "a":  1 }');
+    await http.get('/banks/v1');
+    const sent = simulator.apiRequests.map(({ body, headers }) => [
+      String(body),
+      headers['content-type'],
+      headers['x-body-signature'],
+    ]);
+    const sign = (text: string) => createHmac('sha256', 'k-1').update(text).digest('hex');
+    expect(sent).toEqual([
+      ['{"name":"Zoë"}', 'application/json', sign('{"name":"Zoë"}')],
+      ['{ "a":  1 }', 'application/json', sign('{ "a":  1 }')],
+      ['', undefined, undefined],
+    ]);
     await module.close();
   });
 });
