@@ -42,6 +42,11 @@ export class FleetStore implements TokenStore {
     this.#locks.clear();
   }
 
+  /** Ends all locks at once, as if their TTL had passed. An error of the endpoint is shared only while its lock is held. */
+  endLocks(): void {
+    this.#locks.clear();
+  }
+
   /** Each entry gets the value of another. */
   mixUp(): void {
     const values = [...this.#entries.values()];
