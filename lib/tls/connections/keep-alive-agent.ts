@@ -251,11 +251,12 @@ export class KeepAliveAgent extends Agent {
       // While the event loop was blocked, neither the idle timer nor the server's FIN has been processed.
       if (idleMs > (state.limits?.repeatable ?? 0)) destroyAndRemove(socket);
       else if (idleMs <= this.#limitOf(state, mayRepeat)) {
-        if (mayRepeat || !detectUnreadInput(socket)) {
+        if (!detectUnreadInput(socket)) {
           if (index < idle.length - 1) idle.push(...idle.splice(index, 1));
           return undefined;
         }
-        // The server has closed it while the event loop was blocked. nginx closes idle connections at each reload.
+        // While the event loop was blocked, the server has closed it (nginx does so at each reload), or has sent something that
+        // must not become the response to this request.
         destroyAndRemove(socket);
       }
     }

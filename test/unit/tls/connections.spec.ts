@@ -272,6 +272,20 @@ describe.each(WAYS)('A connection over %s', (way) => {
     expect(connections()).toBe(2);
   });
 
+  // The proxy runs in this process, so it passes nothing on before the event loop reads it.
+  const withoutProxy = way === 'a proxy' ? it.skip : it;
+  withoutProxy(
+    'is not reused for a GET if a second response has arrived but the event loop has not read it yet',
+    async () => {
+      const { agent, call, sockets, connections } = await setUp(way, (socket, own) => socket.write(own));
+      await call('/a');
+      await until(() => idleOf(agent).length === 1);
+      for (const socket of sockets) socket.write(FOREIGN);
+      expect(await call('/b', 'GET', { mayRepeat: true })).toBe('GET /b');
+      expect(connections()).toBe(2);
+    },
+  );
+
   it.each(['127.0.0.1', 'localhost'])(
     'is not reused for a POST if its FIN has arrived but the event loop has not read the FIN yet (host %s)',
     async (host) => {
