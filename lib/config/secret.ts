@@ -39,6 +39,10 @@ export class Secret {
     return this.#value;
   }
 
+  equals(other: Secret | undefined): boolean {
+    return other !== undefined && other.#value === this.#value;
+  }
+
   toString(): string {
     return HIDDEN;
   }

@@ -65,10 +65,10 @@ export class ClientSecret {
    * enough for all callers
    */
   async readAfterRefusal(refused: Secret, refusedAt = Infinity): Promise<Secret> {
-    const isOther = (secret?: Secret): secret is Secret => secret !== undefined && !isSame(secret, refused);
+    const isOther = (secret?: Secret): secret is Secret => secret !== undefined && !secret.equals(refused);
     if (isOther(this.#last)) return this.#last;
     const isKnown = this.#isKnownRefusal(refused);
-    if (!this.#refused || !isSame(this.#refused.secret, refused))
+    if (!this.#refused || !this.#refused.secret.equals(refused))
       this.#refused = { secret: refused, readings: this.#readings };
     const startedAt = this.#startedAt;
     const latest = (await this.#pending) ?? refused;
@@ -81,7 +81,7 @@ export class ClientSecret {
    */
   async waitForOther(refused: Secret, endsAt: number, signal: AbortSignal): Promise<Secret> {
     for (;;) {
-      if (this.#last && !isSame(this.#last, refused)) return this.#last;
+      if (this.#last && !this.#last.equals(refused)) return this.#last;
       const [soonest, usual] = [this.#startedAt + this.#rereadMs / 2, this.#startedAt + this.#rereadMs];
       const nextReadingAt = Math.min(usual, Math.max(endsAt, soonest));
       const leftMs = nextReadingAt - this.#clock.monotonic();
@@ -98,7 +98,7 @@ export class ClientSecret {
 
   /** Whether this secret was refused, and the source has been read again since then, not long ago. */
   #isKnownRefusal(secret: Secret): boolean {
-    if (!this.#refused || !isSame(this.#refused.secret, secret)) return false;
+    if (!this.#refused || !this.#refused.secret.equals(secret)) return false;
     const isRecent = this.#clock.monotonic() - this.#startedAt < this.#rereadMs;
     return isRecent && this.#readings > this.#refused.readings;
   }
@@ -119,10 +119,6 @@ export class ClientSecret {
       throw unavailableSecret(this.#describeOption, (error as Error).message);
     }
   }
-}
-
-function isSame(one: Secret, other: Secret): boolean {
-  return one.reveal() === other.reveal();
 }
 
 function unavailableSecret(describeOption: DescribeOption, reason: string): ServiceTokenError {

@@ -110,8 +110,8 @@ export class TokenEndpoint implements TokenSource {
   readonly #options: TokenEndpointOptions;
   /** The last refusal of a secret: the credentials, its first and last time, and the error. */
   #refusal?: { of: TokenCredentials; firstAt: number; at: number; error: ServiceTokenError };
-  /** The credentials with which the endpoint granted the last token. */
-  #accepted?: TokenCredentials;
+  /** The secret with which the endpoint granted the last token. */
+  #acceptedSecret?: Secret;
   readonly #rotation?: CertificateRotation;
 
   constructor(options: TokenEndpointOptions) {
@@ -136,7 +136,7 @@ export class TokenEndpoint implements TokenSource {
     } catch (error) {
       if (!isSecretRefusal(error)) throw error;
       const second = await this.#readOtherSecret(first, attempt, refusedAt);
-      if (second.reveal() === first.reveal()) throw error;
+      if (second.equals(first)) throw error;
       return await this.#send({ ...attempt, secrets: [second, first] });
     }
   }
@@ -149,8 +149,8 @@ export class TokenEndpoint implements TokenSource {
   ) {
     const { clientSecret } = this.#options;
     const next = await clientSecret.readAfterRefusal(refused, refusedAt).catch(() => refused);
-    const hasWorked = this.#accepted?.secret.reveal() === refused.reveal();
-    if (!hasWorked || !this.#refusal || next.reveal() !== refused.reveal()) return next;
+    const hasWorked = refused.equals(this.#acceptedSecret);
+    if (!hasWorked || !this.#refusal || !next.equals(refused)) return next;
     return clientSecret.waitForOther(refused, Math.min(endsAt, this.#refusal.firstAt + WAIT_MS), signal);
   }
 
@@ -158,8 +158,7 @@ export class TokenEndpoint implements TokenSource {
   #rememberedRefusal(secret: Secret, rememberedMs = Infinity) {
     const { clock, identity } = this.#options;
     const { of, at = -Infinity } = this.#refusal ?? {};
-    const isSame =
-      of?.secret.reveal() === secret.reveal() && of.fingerprint256 === identity?.certificate?.fingerprint256;
+    const isSame = of?.secret.equals(secret) && of.fingerprint256 === identity?.certificate?.fingerprint256;
     return isSame && at + rememberedMs > clock.monotonic() ? this.#refusal : undefined;
   }
 
@@ -173,7 +172,7 @@ export class TokenEndpoint implements TokenSource {
       const grant = this.#readResponse(await this.#post(attempt, record), attempt);
       this.#report(record);
       this.#refusal = undefined;
-      this.#accepted = record.sent;
+      this.#acceptedSecret = record.sent?.secret;
       this.#rotation?.recordSuccess(record.sent?.fingerprint256);
       this.#options.clientSecret.forgetRefusal();
       return { ...grant, requestedWith: record.sent };

@@ -205,7 +205,7 @@ export class SharedStore implements TokenSource {
   }
 
   #entryFor(scope: string, secret: Secret, owner = this.#owner()): StoredToken {
-    if (this.#keys?.secret.reveal() !== secret.reveal()) this.#keys = new StoreKeys(secret);
+    if (!this.#keys?.secret.equals(secret)) this.#keys = new StoreKeys(secret);
     return new StoredToken(this.#keys, scope, owner);
   }
 }
