@@ -4,20 +4,21 @@ const TIMEOUT_COST = 10;
 
 /**
  * Limits the retries of a whole client, so that a service in trouble does not get several times its normal load. The budget
- * is a token bucket: each retry takes units, and each successful call gives back what its last retry took (one unit if it had no retry).
+ * is a token bucket: each retry takes units, and each successful call gives back what its last retry took (one unit if it had no
+ * retry).
  */
 export class RetryBudget {
-  #tokens = CAPACITY;
+  #left = CAPACITY;
 
   /** Takes the cost of a retry and returns it. Returns undefined, and takes nothing, if too little is left. */
   take(afterTimeout: boolean): number | undefined {
     const cost = afterTimeout ? TIMEOUT_COST : RETRY_COST;
-    if (cost > this.#tokens) return undefined;
-    this.#tokens -= cost;
+    if (cost > this.#left) return undefined;
+    this.#left -= cost;
     return cost;
   }
 
   giveBack(taken = 1): void {
-    this.#tokens = Math.min(CAPACITY, this.#tokens + taken);
+    this.#left = Math.min(CAPACITY, this.#left + taken);
   }
 }

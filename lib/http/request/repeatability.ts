@@ -12,7 +12,7 @@ import { type Call } from './call.js';
 // RFC 9110, 9.2.1: methods that change nothing on the server.
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 // A server sends 408 mostly on a connection that it is about to close (RFC 9110, 15.5.9).
-const RETRYABLE_STATUS = new Set([408, 500, 502, 503, 504]);
+const RETRYABLE_STATUS = new Set([408, 429, 500, 502, 503, 504]);
 
 type CallTraits = Pick<Call, 'method'> & Partial<Pick<Call, 'readOnly' | 'idempotencyKey'>>;
 
@@ -33,7 +33,7 @@ export function isRepeatable(call: CallTraits): boolean {
  */
 export function isRetryableResponse(call: CallTraits, response: ExchangeResponse): boolean {
   const { status } = response;
-  if (isRepeatable(call)) return status === 429 || RETRYABLE_STATUS.has(status);
+  if (isRepeatable(call)) return RETRYABLE_STATUS.has(status);
   return status === 429 && !isDuplicate(response);
 }
 
@@ -85,7 +85,7 @@ export function outcomeFields(
 function mayBeSentLater(call: Call, { response, fault }: Outcome, outcomeUnknown: boolean): boolean {
   const isPassing = fault
     ? isTransient(fault) && !fault.certificateRefused
-    : response.status === 429 || RETRYABLE_STATUS.has(response.status);
+    : RETRYABLE_STATUS.has(response.status);
   if (isSafe(call)) return isPassing;
   if (call.hasCallerKey) return outcomeUnknown || isPassing;
   return isPassing && !outcomeUnknown && !(response && isDuplicate(response));
