@@ -75,7 +75,7 @@ export function sendTlsAlert(
 }
 
 /** HKDF-Expand-Label with an empty context (RFC 8446, 7.1), for lengths of at most one block. */
-function expandLabel(hash: string, secret: Buffer, label: string, length: number): Buffer {
+export function expandLabel(hash: string, secret: Buffer, label: string, length: number): Buffer {
   const full = Buffer.from(`tls13 ${label}`);
   const info = Buffer.concat([Buffer.from([0, length, full.length]), full, Buffer.from([0, 1])]);
   return createHmac(hash, secret).update(info).digest().subarray(0, length);

@@ -5,6 +5,7 @@ import { createServer } from 'node:https';
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { type TlsOptions } from 'node:tls';
+import { expandLabel } from '../../lib/testing/tls-alert.js';
 
 type Version = 'TLSv1.2' | 'TLSv1.3';
 
@@ -131,13 +132,6 @@ function seal(
   const encryption = createCipheriv(cipher, key, nonce);
   encryption.setAAD(aad);
   return Buffer.concat([encryption.update(content), encryption.final(), encryption.getAuthTag()]);
-}
-
-/** HKDF-Expand-Label, one block (RFC 8446, 7.1). */
-function expandLabel(hash: string, secret: Buffer, label: string, length: number): Buffer {
-  const full = Buffer.from(`tls13 ${label}`);
-  const info = Buffer.concat([Buffer.from([0, length, full.length]), full, Buffer.from([0, 1])]);
-  return createHmac(hash, secret).update(info).digest().subarray(0, length);
 }
 
 /** The PRF of TLS 1.2 (RFC 5246, 5). */
