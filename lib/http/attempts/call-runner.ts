@@ -114,8 +114,8 @@ export class CallRunner {
     this.#running += 1;
     try {
       if (!isAlone) await nextTurn();
-      // On Windows, the agent cannot see unread input. Two turns let the event loop process FINs that have already arrived.
-      if (!canDetectUnreadInput && !isRepeatable(call)) await nextTurn().then(nextTurn);
+      // On Windows, the agent cannot see unread input. Two turns let the event loop process FINs and stray data that have arrived.
+      if (!canDetectUnreadInput) await nextTurn().then(nextTurn);
       // The process may have been suspended during this turn, until the token expired.
       if (!this.#authenticator.areStillValid(credentials) && call.leftMs > 0)
         return await this.#attempt(call);

@@ -1,6 +1,9 @@
 import { readSync } from 'node:fs';
 import { type Duplex } from 'node:stream';
 
+/** For the byte that is read. Nobody uses it, and a buffer for each read would cost as much as the system call. */
+const discarded = Buffer.alloc(1);
+
 /** A TLS connection through a proxy has its tunnel in `transport`. */
 export type Connection = Duplex & { transport?: { readonly socket?: Duplex } };
 
@@ -20,7 +23,7 @@ export function detectUnreadInput(connection: Connection): boolean {
   if (fd < 0) return false;
   try {
     // A result of 0 bytes is a FIN.
-    readSync(fd, Buffer.alloc(1));
+    readSync(fd, discarded);
     return true;
   } catch (error) {
     // EAGAIN: nothing has arrived.

@@ -20,6 +20,7 @@ import {
 import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
 import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
 import { detectUnreadInput } from '../../../lib/tls/connections/unread-input.js';
+import { blockEventLoop } from '../../helpers/block-event-loop.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
 import { startConnectProxy } from '../../helpers/connect-proxy.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
@@ -275,12 +276,13 @@ describe.each(WAYS)('A connection over %s', (way) => {
   // The proxy runs in this process, so it passes nothing on before the event loop reads it.
   const withoutProxy = way === 'a proxy' ? it.skip : it;
   withoutProxy(
-    'is not reused for a GET if a second response has arrived but the event loop has not read it yet',
+    'is not reused for a GET if a second response has arrived while the event loop was blocked',
     async () => {
       const { agent, call, sockets, connections } = await setUp(way, (socket, own) => socket.write(own));
       await call('/a');
       await until(() => idleOf(agent).length === 1);
       for (const socket of sockets) socket.write(FOREIGN);
+      blockEventLoop(10);
       expect(await call('/b', 'GET', { mayRepeat: true })).toBe('GET /b');
       expect(connections()).toBe(2);
     },
