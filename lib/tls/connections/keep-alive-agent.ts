@@ -48,7 +48,7 @@ const nodeAgent = Agent.prototype as unknown as AddsRequests;
  * which costs 25 us. A stray response that arrives within so short a time could arrive just as well a moment later, when the
  * request is on its way and nothing can tell the two responses apart.
  */
-const JUST_USED_MS = 2;
+const JUST_USED_MS = 5;
 /** How long a preconnected socket waits for its request. */
 const PRECONNECTED_MS = 4_000;
 /** If a request gets no response for so long on a connection that was idle before, that connection was probably dead. */

@@ -282,7 +282,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
       await call('/a');
       await until(() => idleOf(agent).length === 1);
       for (const socket of sockets) socket.write(FOREIGN);
-      blockEventLoop(10);
+      blockEventLoop(20);
       expect(await call('/b', 'GET', { mayRepeat: true })).toBe('GET /b');
       expect(connections()).toBe(2);
     },
