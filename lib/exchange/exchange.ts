@@ -157,8 +157,8 @@ class RunningExchange {
     return limits.reduce((first, limit) => (limit.endsAt < first.endsAt ? limit : first));
   }
 
-  #options(): RequestOptions & Pick<ExchangeRequest, 'mayRepeat'> {
-    const { url, method, headers, body, agent, mayRepeat } = this.#request;
+  #options(): RequestOptions & Pick<ExchangeRequest, 'isRepeatable'> {
+    const { url, method, headers, body, agent, isRepeatable } = this.#request;
     return {
       protocol: url.protocol,
       hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
@@ -170,7 +170,7 @@ class RunningExchange {
       headers:
         body === undefined ? headers : { 'content-length': String(Buffer.byteLength(body)), ...headers },
       agent,
-      mayRepeat,
+      isRepeatable,
     };
   }
 

@@ -21,7 +21,7 @@ export interface ExchangeRequest {
   body?: string | Uint8Array;
   agent: ExchangeAgent;
   /** Whether the request may be sent again if its connection turns out to be closed. It may then reuse older idle connections. */
-  mayRepeat?: boolean;
+  isRepeatable?: boolean;
   /** Whether the agent offers a client certificate to servers that ask for one. */
   hasCertificate?: boolean;
   /** Milliseconds for the whole exchange, with the wait for a free connection and the body of the response. */

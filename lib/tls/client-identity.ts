@@ -233,17 +233,17 @@ export class ClientIdentity {
   /**
    * Looks for another certificate after the server refused the one of a call. Resolves with whether another one is in use now.
    * - Files are read again, at most once per second.
-   * - With `mayWait`, they are read until 2 s after the first refusal: the server may know the new certificate before its files
+   * - With `hasWorked`, they are read until 2 s after the first refusal: the server may know the new certificate before its files
    *   have reached this machine.
    * - A function is called once, at most every 10 s.
    *
    * Never rejects.
-   * @param mayWait whether the refused certificate has worked with this server
+   * @param hasWorked whether the refused certificate has worked with this server
    * @param filesOnly does not call a function. For a fault that may have another cause, which should not cost a request to a vault.
    */
   async reloadAfterRefusal(
     refused: CertificateSummary | undefined,
-    mayWait = false,
+    hasWorked = false,
     filesOnly = false,
   ): Promise<boolean> {
     const isOther = () => this.certificate?.fingerprint256 !== refused?.fingerprint256;
@@ -253,8 +253,8 @@ export class ClientIdentity {
     const fingerprint = refused?.fingerprint256 ?? '';
     const { fingerprint: before, at: since } = this.#firstRefusal;
     const isNew = fingerprint !== before || clock.monotonic() - since > WAIT_PERIOD_MS;
-    if (mayWait && isNew) this.#firstRefusal = { fingerprint, at: clock.monotonic() };
-    const endsAt = mayWait && !isFunction ? this.#firstRefusal.at + WAIT_MS : -Infinity;
+    if (hasWorked && isNew) this.#firstRefusal = { fingerprint, at: clock.monotonic() };
+    const endsAt = hasWorked && !isFunction ? this.#firstRefusal.at + WAIT_MS : -Infinity;
     for (;;) {
       const now = clock.monotonic();
       const { at } = this.#lastReload;

@@ -1,7 +1,7 @@
 import { type ServiceError, ServiceTokenError } from '../../errors/index.js';
 import { backOff, retryDelay } from '../../time/back-off.js';
 import { type Clock } from '../../time/clock.js';
-import { mayPassLater, stillFailing } from '../endpoint/token-errors.js';
+import { isRetryableTokenError, stillFailing } from '../endpoint/token-errors.js';
 
 /** Attempts of one token request before its callers get the error. */
 export const MAX_ATTEMPTS = 3;
@@ -70,7 +70,7 @@ export class CircuitBreaker {
    * @param freeRefusals number of refusals that do not double the time
    */
   recordFailure(error: ServiceError, random: number, freeRefusals = 1): void {
-    const isRefusal = !mayPassLater(error);
+    const isRefusal = !isRetryableTokenError(error);
     if (isRefusal !== this.isRefusal || this.isForgotten) this.reset();
     const doublings = this.failures + 1 - (isRefusal ? freeRefusals : MAX_ATTEMPTS);
     const { least, most } = REFUSED_OPEN_MS;

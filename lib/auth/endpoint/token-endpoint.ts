@@ -257,7 +257,7 @@ export class TokenEndpoint implements TokenSource {
       agent,
       hasCertificate: identity?.certificate !== undefined,
       // After a reconnect, use only a connection that the server is known to keep open.
-      mayRepeat: !reconnected,
+      isRepeatable: !reconnected,
       oldConnectionTimeoutMs: OLD_CONNECTION_TIMEOUT_MS,
       timeoutMs,
       connectTimeoutMs: Math.min(connectTimeoutMs, timeoutMs / 2),

@@ -191,7 +191,7 @@ function readErrorCode(value: unknown, secrets: readonly Secret[], scope: string
 export const SECRET_UNAVAILABLE = 'client_secret_unavailable';
 
 /** Whether another token request may succeed later. */
-export function mayPassLater(error: unknown): boolean {
+export function isRetryableTokenError(error: unknown): boolean {
   return error instanceof ServiceError && error.retryable && error.code !== 'connection_closed';
 }
 

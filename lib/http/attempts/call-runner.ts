@@ -146,7 +146,7 @@ export class CallRunner {
       body: call.body,
       agent: identity.agentFor(call.url),
       // After a reconnect, use only a connection that the server is known to keep open.
-      mayRepeat: isRepeatable(call) && !call.reconnected,
+      isRepeatable: isRepeatable(call) && !call.reconnected,
       hasCertificate: call.certificate !== undefined,
       timeoutMs,
       attemptTimeoutMs,
@@ -163,7 +163,7 @@ export class CallRunner {
   #limitsOf(call: Call): ExchangeLimits {
     const { connectTimeout, attemptTimeout } = this.#client.options.http;
     const timeoutMs = call.leftMs;
-    if (!this.#mayRetry(call)) return { timeoutMs, connectTimeoutMs: connectTimeout };
+    if (!this.#hasRetriesLeft(call)) return { timeoutMs, connectTimeoutMs: connectTimeout };
     const partMs = call.attemptTimeoutMs ?? attemptTimeout;
     return {
       timeoutMs,
@@ -193,11 +193,15 @@ export class CallRunner {
     return isRenewed && isRepeatable(call);
   }
 
-  /** @param mayWait whether the call can be sent again, so that waiting for a new certificate makes sense */
-  async #renewTokenOrCertificate(call: Call, outcome: Outcome, mayWait: boolean): Promise<boolean> {
+  /** @param waitsForCertificate whether the call can be sent again, so that waiting for a new certificate makes sense */
+  async #renewTokenOrCertificate(
+    call: Call,
+    outcome: Outcome,
+    waitsForCertificate: boolean,
+  ): Promise<boolean> {
     if (outcome.response?.status === 401 && (await this.#replaceToken(call))) return true;
     if (call.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
-    const search = this.#rotation.findOther(call.certificate, outcome, mayWait);
+    const search = this.#rotation.findOther(call.certificate, outcome, waitsForCertificate);
     return (call.hasOtherCertificate = await this.#waitForCertificate(search, call, call.leftMs));
   }
 
@@ -217,13 +221,13 @@ export class CallRunner {
     });
   }
 
-  #mayRetry({ retries, maxRetries = this.#client.options.http.retries }: Call): boolean {
+  #hasRetriesLeft({ retries, maxRetries = this.#client.options.http.retries }: Call): boolean {
     return retries < maxRetries;
   }
 
   #retry(call: Call, { response, fault }: Outcome): Decision {
     const isRetryable = fault ? isRetryableFault(call, fault) : isRetryableResponse(call, response);
-    if (!isRetryable || !this.#mayRetry(call)) return END;
+    if (!isRetryable || !this.#hasRetriesLeft(call)) return END;
     const leftMs = call.leftMs - MIN_ATTEMPT_MS;
     const afterMs = this.#pause(call, response, leftMs);
     if (afterMs > leftMs) return END;

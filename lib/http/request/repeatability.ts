@@ -78,11 +78,11 @@ export function outcomeFields(
 ): Pick<ServiceConnectionError, 'outcomeUnknown' | 'idempotencyKey' | 'retryable'> {
   const outcomeUnknown = isOutcomeUnknown(call, outcome);
   const idempotencyKey = outcomeUnknown ? call.idempotencyKey : undefined;
-  return { outcomeUnknown, idempotencyKey, retryable: mayBeSentLater(call, outcome, outcomeUnknown) };
+  return { outcomeUnknown, idempotencyKey, retryable: isRetryableByCaller(call, outcome, outcomeUnknown) };
 }
 
 /** A generated key is lost when the call ends. Only a key that the caller supplied makes a later call with it safe. */
-function mayBeSentLater(call: Call, { response, fault }: Outcome, outcomeUnknown: boolean): boolean {
+function isRetryableByCaller(call: Call, { response, fault }: Outcome, outcomeUnknown: boolean): boolean {
   const isPassing = fault
     ? isTransient(fault) && !fault.certificateRefused
     : RETRYABLE_STATUS.has(response.status);

@@ -1,7 +1,7 @@
 import { readSync } from 'node:fs';
 import { type Duplex } from 'node:stream';
 
-/** For the byte that is read. Nobody uses it, and a buffer for each read would cost as much as the system call. */
+/** For the byte that is read, which nobody uses. A new buffer for each read would cost as much as the system call. */
 const discarded = Buffer.alloc(1);
 
 /** A TLS connection through a proxy has its tunnel in `transport`. */
@@ -21,6 +21,9 @@ export function detectUnreadInput(connection: Connection): boolean {
   // Node does not document `_handle`. It is absent once the connection is closed.
   const { fd = -1 } = (socket as { _handle?: { fd?: number } | null })._handle ?? {};
   if (fd < 0) return false;
+  const { stackTraceLimit } = Error;
+  // The error below needs no stack trace, which costs more than the system call. False if the host has frozen the intrinsics.
+  const isLimited = Reflect.set(Error, 'stackTraceLimit', 0);
   try {
     // A result of 0 bytes is a FIN.
     readSync(fd, discarded);
@@ -28,5 +31,7 @@ export function detectUnreadInput(connection: Connection): boolean {
   } catch (error) {
     // EAGAIN: nothing has arrived.
     return (error as NodeJS.ErrnoException).code === 'ECONNRESET';
+  } finally {
+    if (isLimited) Error.stackTraceLimit = stackTraceLimit;
   }
 }

@@ -31,12 +31,12 @@ export class CertificateRotation {
 
   /**
    * Looks for another certificate after the server refused the one of a request. Resolves with whether another one is in use.
-   * @param mayWait false for a request that cannot be sent again: during a rotation it does not wait for the search
+   * @param waits false for a request that cannot be sent again: during a rotation it does not wait for the search
    */
   async findOther(
     refused: Parameters<Identity['reloadAfterRefusal']>[0],
     outcome: Outcome,
-    mayWait = true,
+    waits = true,
   ): Promise<boolean> {
     const isSure = certificateRefusal(outcome) === 'refused';
     const hasWorked = isSure && refused !== undefined && refused.fingerprint256 === this.#acceptedFingerprint;
@@ -46,6 +46,6 @@ export class CertificateRotation {
       if (this.#search === search) this.#search = this.#acceptedFingerprint = undefined;
     });
     this.#search ??= search;
-    return mayWait && search;
+    return waits && search;
   }
 }

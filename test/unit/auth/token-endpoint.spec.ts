@@ -994,12 +994,12 @@ describe('Token endpoint: stale keep-alive connections', () => {
     ['was closed by the server', closed],
     ['brought no response for 5 s', silent],
   ])(
-    'sends the request once more, with mayRepeat: false, when the reused connection %s, and counts 2 attempts in the event',
+    'sends the request once more, with isRepeatable: false, when the reused connection %s, and counts 2 attempts in the event',
     async (_, fault) => {
       const { request, requests, events } = failingFirst(fault);
       expect(await request()).toMatchObject({ accessToken: 'token' });
       expect(
-        requests.map(({ mayRepeat, oldConnectionTimeoutMs }) => [mayRepeat, oldConnectionTimeoutMs]),
+        requests.map(({ isRepeatable, oldConnectionTimeoutMs }) => [isRepeatable, oldConnectionTimeoutMs]),
       ).toEqual([
         [true, 5_000],
         [false, 5_000],

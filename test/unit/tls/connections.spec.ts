@@ -283,7 +283,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
       await until(() => idleOf(agent).length === 1);
       for (const socket of sockets) socket.write(FOREIGN);
       blockEventLoop(20);
-      expect(await call('/b', 'GET', { mayRepeat: true })).toBe('GET /b');
+      expect(await call('/b', 'GET', { isRepeatable: true })).toBe('GET /b');
       expect(connections()).toBe(2);
     },
   );
@@ -338,7 +338,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
   );
 
   describe('Long-idle connection', () => {
-    const REPEATABLE = { mayRepeat: true };
+    const REPEATABLE = { isRepeatable: true };
 
     it.each([
       ['55 s without a Keep-Alive hint', '', undefined, 55_000],
@@ -1197,9 +1197,14 @@ describe('Unpublished parts of Node that the agents use', () => {
     const socket = kind === 'TLS' ? tls.connect(options) : net.connect(options);
     const [other] = await accepted;
     // Session tickets come after the handshake.
+    const limit = Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit')!;
     await until(() => !detectUnreadInput(socket));
+    expect(Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit')).toEqual(limit);
     other.destroy();
+    // As with `node --frozen-intrinsics`
+    Object.defineProperty(Error, 'stackTraceLimit', { ...limit, writable: false });
     expect(detectUnreadInput(socket)).toBe(true);
+    Object.defineProperty(Error, 'stackTraceLimit', limit);
     socket.destroy();
     expect(detectUnreadInput(socket)).toBe(false);
   });
