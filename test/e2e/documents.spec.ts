@@ -636,9 +636,9 @@ describe('docs/calls.md', () => {
     const app = module.createNestApplication(adapter(), { logger });
     await app.listen(0, '127.0.0.1');
     const ask = async (path = '') => {
-      const answer = await fetch(`${await app.getUrl()}/${path}`);
-      expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
-      return [answer.status, await answer.json(), answer.headers.get('retry-after')];
+      const response = await fetch(`${await app.getUrl()}/${path}`);
+      expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+      return [response.status, await response.json(), response.headers.get('retry-after')];
     };
     const json = { status: 'NOT_THIS_ONE', message: 'said by the service' };
     simulator.fail({ path: '/banks/v1', fault: { status: 422, json } });
@@ -839,9 +839,9 @@ describe('docs/tokens.md', () => {
     const session = { authorization: 'Bearer session-of-user-42' };
     const wish = { permissions: ['identity'], customer_id: 'somebody-else' };
     expect((await post({}, wish)).status).toBe(403);
-    const answer = await post(session, wish);
-    expect([answer.status, answer.headers.get('cache-control')]).toEqual([201, 'no-store']);
-    const { access_token, ...rest } = (await answer.json()) as { access_token: string };
+    const response = await post(session, wish);
+    expect([response.status, response.headers.get('cache-control')]).toEqual([201, 'no-store']);
+    const { access_token, ...rest } = (await response.json()) as { access_token: string };
     expect(rest).toEqual({
       app_token: expect.any(String),
       customer_id: 'customer-42',
@@ -1221,8 +1221,10 @@ describe('docs/operation.md', () => {
       }).compile();
       const app: INestApplication = module.createNestApplication({ logger: false });
       await app.listen(0, '127.0.0.1');
-      const answers = ['ready', 'service'].map(async (path) => fetch(`${await app.getUrl()}/health/${path}`));
-      const [ready, service] = await Promise.all(answers);
+      const responses = ['ready', 'service'].map(async (path) =>
+        fetch(`${await app.getUrl()}/health/${path}`),
+      );
+      const [ready, service] = await Promise.all(responses);
       const { details } = (await service.json()) as { details: object };
       app.getHttpServer().closeAllConnections();
       await app.close();

@@ -172,8 +172,8 @@ describe('ServiceHealthIndicator', () => {
 
   async function health() {
     await app?.listen(0, '127.0.0.1');
-    const answer = await fetch(`${await app?.getUrl()}/health`);
-    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+    const response = await fetch(`${await app?.getUrl()}/health`);
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   }
 
   /** The same with doubles: what a certificate of another age would say. */

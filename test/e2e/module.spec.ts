@@ -264,8 +264,8 @@ describe('ServiceModule', () => {
       const options = simulator.moduleOptions({ authentication: 'oauth', oauthBaseUrl });
       const module = await start({ imports: [ServiceModule.forRoot(options)] }, logger);
       await module.get(BanksService).list();
-      const said = logger.lines.filter((line) => /deprecated/.test(String(line)));
-      expect(said).toHaveLength(oauthBaseUrl ? 1 : 0);
+      const deprecations = logger.lines.filter((line) => /deprecated/.test(String(line)));
+      expect(deprecations).toHaveLength(oauthBaseUrl ? 1 : 0);
     }
   });
 

@@ -370,8 +370,8 @@ describe('docs/recipes.md', () => {
     const logged = jest.spyOn(console, 'error').mockImplementation(() => undefined);
     const post = async (user_id: string) => {
       const headers = { 'content-type': 'application/json', connection: 'close' };
-      const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ user_id }) });
-      return [answer.status, await answer.json(), answer.headers.get('retry-after')];
+      const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ user_id }) });
+      return [response.status, await response.json(), response.headers.get('retry-after')];
     };
     expect(await post('u-1')).toMatchObject([201, { app_user_id: 'u-1' }, null]);
     const exists = { code: 'api_error', serviceStatus: 'CUSTOMER_ALREADY_EXISTS' };
@@ -530,10 +530,10 @@ describe('docs/recipes.md', () => {
       await simulator.waitForRequest(({ path }) => path.endsWith(country), 10_000);
     };
     await requestCountry('slow-1', 'hang');
-    const [ended, answer] = [once(events, 'call'), once(events, 'answer')];
+    const [ended, response] = [once(events, 'call'), once(events, 'answer')];
     await requestCountry('AE');
     expect(await ended).toEqual(['connection_closed']);
-    await answer;
+    await response;
     await requestCountry('slow-2', 'hang');
     const unsubscribed = once(events, 'call');
     search.unsubscribe();
@@ -679,8 +679,8 @@ describe('docs/recipes.md', () => {
       await app.listen(0, '127.0.0.1');
       const url = await app.getUrl();
       const call = async (method: string, path: string) => {
-        const answer = await fetch(`${url}${path}`, { method, headers: { connection: 'close' } });
-        return (await answer.json()) as Record<string, unknown>;
+        const response = await fetch(`${url}${path}`, { method, headers: { connection: 'close' } });
+        return (await response.json()) as Record<string, unknown>;
       };
       return { call, close: () => app.close() };
     }
@@ -886,9 +886,9 @@ describe('docs/recipes.md', () => {
     const { 200: _, ...described } = paths['/failure']?.get?.responses ?? {};
     const statuses = new Set<string>();
     while (failures.length > 0) {
-      const answer = await fetch(`${await app.getUrl()}/failure`);
-      statuses.add(String(answer.status));
-      expect(Object.keys((await answer.json()) as object)).toEqual(
+      const response = await fetch(`${await app.getUrl()}/failure`);
+      statuses.add(String(response.status));
+      expect(Object.keys((await response.json()) as object)).toEqual(
         expect.arrayContaining(schemas.ServiceErrorAnswer.required),
       );
     }

@@ -82,7 +82,7 @@ async function start(
   return `${await app.getUrl()}/webhook`;
 }
 
-const statusOf = async (answer: Promise<Response>): Promise<number> => (await answer).status;
+const statusOf = async (response: Promise<Response>): Promise<number> => (await response).status;
 const linesOfGuard = (): string[] => logger.linesOf('ServiceWebhookGuard');
 
 describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (platform) => {
@@ -113,11 +113,11 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
         connection: 'close',
         ...(signature !== undefined && { [HEADER]: signature }),
       };
-      const answer = await fetch(url, { method: 'POST', headers, body: body || undefined });
-      const { status } = answer;
+      const response = await fetch(url, { method: 'POST', headers, body: body || undefined });
+      const { status } = response;
       // Fastify refuses an empty body of this type before any guard.
       expect([body, status]).toEqual([body, platform === 'fastify' && body === '' ? 400 : 401]);
-      if (status === 401) expect(await answer.json()).toEqual({ statusCode: 401, message: 'Unauthorized' });
+      if (status === 401) expect(await response.json()).toEqual({ statusCode: 401, message: 'Unauthorized' });
     }
     expect(WebhookController.received).toEqual([]);
     const secrets = { secret: simulator.webhookSecret, signature: right, digest: right.slice(7) };
@@ -143,9 +143,9 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
 
   it('ServiceWebhookGuard answers 500 if the application keeps no raw body, and only the log says why', async () => {
     const url = await start(platform, undefined, { rawBody: false });
-    const answer = await simulator.sendWebhook(url, BODY);
-    expect(answer.status).toBe(500);
-    expect(await answer.json()).toEqual({ statusCode: 500, message: 'Internal Server Error' });
+    const response = await simulator.sendWebhook(url, BODY);
+    expect(response.status).toBe(500);
+    expect(await response.json()).toEqual({ statusCode: 500, message: 'Internal Server Error' });
     expect(linesOfGuard()).toEqual([
       expect.stringContaining('Create it with NestFactory.create(AppModule, { rawBody: true }).'),
     ]);

@@ -90,7 +90,7 @@ function judge(world: World, calls: readonly PlayedCall[]): string[] {
       problems.push(...wrongRequest(world, service, record, byId).map((wrong) => `${what} ${wrong}`));
     }
   }
-  for (const event of world.events) byId.get(event.requestId ?? '')?.told.push(event);
+  for (const event of world.events) byId.get(event.requestId ?? '')?.events.push(event);
   for (const call of calls) {
     const what = `${call.id}, ${call.kind} by ${call.client}`;
     problems.push(...wrongOutcome(world, call).map((wrong) => `${what} ${wrong}`));

@@ -13,20 +13,21 @@ import { type PlayedCall } from './played-call.js';
 import { subjectOf, wrongHeaders } from './wire.js';
 import { type World } from './world.js';
 
-/** All that a call with valid input may reject with, by docs/errors-and-retries.md. */
+/** All that a call with valid input may reject with, by docs/calls.md. */
 const OURS = [ServiceApiError, ServiceConnectionError, ServiceTokenError, ServiceCertificateError];
 
 /** What is wrong with the end of a call. */
 export function wrongOutcome(world: World, call: PlayedCall): string[] {
-  const { outcome, signal, arrived, told } = call;
+  const { outcome, signal, arrived, events } = call;
   if (outcome === undefined || outcome === 'late') return ['did not end within its time limit'];
   const faults =
     'error' in outcome ? wrongError(call, outcome.error) : wrongValue(world, call, outcome.value);
   if (signal && getEventListeners(signal, 'abort').length > 0) faults.push('left a listener on its signal');
-  if (told.length > 1) faults.push(`was told of ${told.length} times`);
-  const [event] = told;
-  if (arrived.length > 0 && !event) faults.push('was sent, and not told of');
-  if (arrived.length > (event?.attempts ?? 0)) faults.push(`was told of with ${event?.attempts} attempts`);
+  if (events.length > 1) faults.push(`had ${events.length} events of http.onCall`);
+  const [event] = events;
+  if (arrived.length > 0 && !event) faults.push('was sent, but had no event of http.onCall');
+  if (arrived.length > (event?.attempts ?? 0))
+    faults.push(`had an event with ${event?.attempts} attempts, of ${arrived.length} that arrived`);
   return [...faults, ...wrongEffect(world, call, outcome), ...wrongAttempts(world, call)];
 }
 

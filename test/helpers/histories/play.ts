@@ -58,7 +58,7 @@ function planFaults({ services }: World, played: ReadonlyMap<string, PlayedCall>
 
 export function toPlayed(planned: PlannedCall, id: string, replica: Replica): PlayedCall {
   const { subject } = replica[planned.client].auth.certificate ?? {};
-  return { ...planned, id, certificate: subject, arrived: [], told: [] };
+  return { ...planned, id, certificate: subject, arrived: [], events: [] };
 }
 
 /** Never rejects. */

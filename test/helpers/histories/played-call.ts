@@ -15,6 +15,6 @@ export interface PlayedCall extends PlannedCall {
   outcome?: Outcome;
   /** Its requests as they arrived. */
   arrived: RecordedRequest[];
-  /** What `http.onCall` was told of it. */
-  told: ServiceCallEvent[];
+  /** The events that `http.onCall` got for this call. */
+  events: ServiceCallEvent[];
 }

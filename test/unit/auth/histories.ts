@@ -231,7 +231,7 @@ async function replay(
       faults.push(`an expired token was handed out: ${token.accessToken}`);
   };
   const watch = (promise: Promise<AccessToken | undefined>, timeoutMs = 30_000): void => {
-    const asked = clock.monotonic();
+    const startedAt = clock.monotonic();
     unsettled += 1;
     promise
       .then(
@@ -239,13 +239,13 @@ async function replay(
         (error: Error & { code?: string; failedAt?: number }) => {
           const { failedAt } = error;
           if (failedAt !== undefined) {
-            if (failedAt < asked) faults.push('an earlier rejection was handed out');
+            if (failedAt < startedAt) faults.push('an earlier rejection was handed out');
           } else if (error.message.includes('is not asked again') && error.code !== 'token_rate_limited') {
             if (clock.monotonic() - source.failedAt > 30_000) faults.push('the error of an old failure');
           } else if (error.code === 'token_rate_limited') {
             if (source.heldUntil <= clock.monotonic()) faults.push('held back for no reason');
           } else if (error.code === 'connection_timeout') {
-            if (clock.monotonic() - asked < Math.min(timeoutMs, 10_000) - 1e-6)
+            if (clock.monotonic() - startedAt < Math.min(timeoutMs, 10_000) - 1e-6)
               faults.push('given up too early');
           } else if (
             error.code !== 'connection_closed' &&
@@ -253,7 +253,7 @@ async function replay(
           ) {
             faults.push(error);
           }
-          if (clock.monotonic() - asked > timeoutMs + 1e-6) faults.push('rejected after the deadline');
+          if (clock.monotonic() - startedAt > timeoutMs + 1e-6) faults.push('rejected after the deadline');
         },
       )
       .finally(() => (unsettled -= 1));

@@ -357,10 +357,10 @@ describe('Resolved options', () => {
   it('return a client secret that is text, and call a function each time it is needed, not before', async () => {
     const text = (await resolved({ ...production, oauth })).oauth;
     expect((await text?.clientSecret())?.reveal()).toBe('s3cret');
-    let asked = 0;
-    const clientSecret = async () => `secret-${(asked += 1)}`;
+    let vaultReads = 0;
+    const clientSecret = async () => `secret-${(vaultReads += 1)}`;
     const given = (await resolved({ ...production, oauth: { ...oauth, clientSecret } })).oauth;
-    expect(asked).toBe(0);
+    expect(vaultReads).toBe(0);
     for (const secret of ['secret-1', 'secret-2']) {
       expect((await given?.clientSecret())?.reveal()).toBe(secret);
     }

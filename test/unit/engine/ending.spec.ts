@@ -113,8 +113,8 @@ describe('Start and shutdown of a client', () => {
       await clock.advance(4_999);
       expect(events).toEqual([]);
       await clock.advance(1);
-      const said = `Shutdown: ${which} still running after http.shutdownTimeout (5000 ms), and aborted.`;
-      expect(events).toEqual(['tokens close', 'agents close undefined', ...(which ? [said] : [])]);
+      const line = `Shutdown: ${which} still running after http.shutdownTimeout (5000 ms), and aborted.`;
+      expect(events).toEqual(['tokens close', 'agents close undefined', ...(which ? [line] : [])]);
       await service.close();
       expect(events.at(-1)).toBe('agents close 0');
     },
@@ -334,16 +334,16 @@ describe('A call that its caller aborts', () => {
           events.emit('under way');
         },
       });
-      const told: string[] = [];
+      const notifications: string[] = [];
       const subscription = new HttpService(axios).get('/a').subscribe({
-        next: () => told.push('next'),
-        error: () => told.push('error'),
+        next: () => notifications.push('next'),
+        error: () => notifications.push('error'),
       });
       await under;
       subscription.unsubscribe();
       await ended;
       await inFlight.drain();
-      expect([told, arrived.length]).toEqual([[], isCold ? 0 : 1]);
+      expect([notifications, arrived.length]).toEqual([[], isCold ? 0 : 1]);
     },
   );
 });

@@ -150,12 +150,12 @@ describe('exchange()', () => {
   it('rejects a response that Node marks as incomplete', async () => {
     const outgoing = Object.assign(new EventEmitter(), { end: () => outgoing, destroy: () => outgoing });
     jest.spyOn(http, 'request').mockReturnValueOnce(outgoing as never);
-    const asked = faultOf(exchangeWith('http://localhost/'));
+    const fault = faultOf(exchangeWith('http://localhost/'));
     const incoming = Object.assign(new EventEmitter(), { complete: false, headers: {}, statusCode: 200 });
     outgoing.emit('response', incoming);
     incoming.emit('data', Buffer.from('{'));
     incoming.emit('end');
-    expect(await asked).toMatchObject({ kind: 'reset', phase: 'reading' });
+    expect(await fault).toMatchObject({ kind: 'reset', phase: 'reading' });
   });
 
   it.each([

@@ -116,14 +116,14 @@ describe('Redirects', () => {
 
 describe('Error responses', () => {
   it('of nock say that the test has no interceptor, and do not quote the request with its credentials', async () => {
-    const said = {
+    const text = {
       code: 'ERR_NOCK_NO_MATCH',
       message: `Nock: No match for request { "service-app-token": "${APP_TOKEN}" }`,
     };
-    const { axios } = await setUp({ listener: answering(501, JSON.stringify(said)) });
+    const { axios } = await setUp({ listener: answering(501, JSON.stringify(text)) });
     const error = (await errorOf(axios.get('/banks/v1'))) as ServiceApiError;
     expect(error.message).toBe('GET /banks/v1: HTTP 501: nock has no interceptor for this request.');
-    expect([error.body, error.response?.data]).toEqual([undefined, said]);
+    expect([error.body, error.response?.data]).toEqual([undefined, text]);
   });
 
   it("contain the service's error code and message, but the HTTP status decides", async () => {
@@ -187,8 +187,8 @@ describe('Error responses', () => {
   it('have a message of limited length, without secrets that the service echoes', async () => {
     const { axios } = await setUp({
       listener: ({ url }, response) => {
-        const said = url === '/long' ? 'said '.repeat(2_000) : `token ${BEARER} and ${APP_TOKEN}`;
-        response.writeHead(400).end(JSON.stringify({ status: 400, message: said }));
+        const message = url === '/long' ? 'said '.repeat(2_000) : `token ${BEARER} and ${APP_TOKEN}`;
+        response.writeHead(400).end(JSON.stringify({ status: 400, message: message }));
       },
     });
     const long = (await errorOf(axios.get('/long'))) as ServiceApiError;
@@ -253,10 +253,10 @@ describe('Error responses', () => {
   ])('are returned with validateStatus: null, as in axios: %d %s', async (status, body, type, data) => {
     const { axios } = await setUp({ listener: answering(status, body) });
     const responseType = type as undefined;
-    const answer = await axios.get<unknown>('/a', { validateStatus: null, responseType });
-    expect([answer.status, answer.data]).toEqual([status, data]);
-    const asked = axios.get<unknown>('/a', { validateStatus: (given) => given === status, responseType });
-    expect((await asked).data).toEqual(data);
+    const response = await axios.get<unknown>('/a', { validateStatus: null, responseType });
+    expect([response.status, response.data]).toEqual([status, data]);
+    const pending = axios.get<unknown>('/a', { validateStatus: (given) => given === status, responseType });
+    expect((await pending).data).toEqual(data);
   });
 });
 
@@ -288,8 +288,8 @@ describe('The body of a successful response', () => {
     ['HEAD', 200, ''],
   ])('may be empty: %s, %d, %j', async (method, status, body) => {
     const { axios } = await setUp({ listener: answering(status, body) });
-    const answer = await axios.request<unknown>({ url: '/a', method });
-    expect([answer.status, answer.data]).toEqual([status, undefined]);
+    const response = await axios.request<unknown>({ url: '/a', method });
+    expect([response.status, response.data]).toEqual([status, undefined]);
   });
 
   it('may begin with a byte order mark, and is returned with headers like those of axios', async () => {
@@ -512,13 +512,13 @@ describe('A refusal of our credentials or certificate', () => {
   describe('of a certificate that has worked before', () => {
     /** Refused from its second call on, by a page, until the test says so; the new certificate is used from then on. */
     const setUpRotation = async () => {
-      const asked: boolean[] = [];
+      const waits: boolean[] = [];
       let finish!: (hasOther: boolean) => void;
       const finished = new Promise<boolean>((resolve) => (finish = resolve));
       const identity = {
         certificate: { fingerprint256: 'old' } as CertificateSummary,
         reloadAfterRefusal: (_refused?: CertificateSummary, mayWait = false) => {
-          asked.push(mayWait);
+          waits.push(mayWait);
           return mayWait ? finished : Promise.resolve(false);
         },
       };
@@ -534,11 +534,11 @@ describe('A refusal of our credentials or certificate', () => {
         isRefused = !hasOther;
         finish(hasOther);
       };
-      return { axios, arrived, asked, end };
+      return { axios, arrived, waits, end };
     };
 
     it('lets a GET wait for the new certificate, and other calls after it; a POST in doubt does not wait', async () => {
-      const { axios, arrived, asked, end } = await setUpRotation();
+      const { axios, arrived, waits, end } = await setUpRotation();
       const inDoubt = errorOf(axios.post('/doubt', {}));
       expect(await inDoubt).toMatchObject({ status: 400, outcomeUnknown: true });
       const waiting = [axios.get('/b'), axios.post('/c', {})];
@@ -548,16 +548,16 @@ describe('A refusal of our credentials or certificate', () => {
       end(true);
       await Promise.all(waiting);
       expect(arrived.slice(3).map(({ url }) => url)).toEqual(['/b', '/c']);
-      expect(asked[0]).toBe(true);
+      expect(waits[0]).toBe(true);
     });
 
     it('lets later calls fail at once if no new certificate came', async () => {
-      const { axios, asked, end } = await setUpRotation();
+      const { axios, waits, end } = await setUpRotation();
       const waiting = errorOf(axios.get('/b'));
       end(false);
       expect(await waiting).toMatchObject({ status: 400 });
       expect(await errorOf(axios.get('/c'))).toMatchObject({ status: 400 });
-      expect(asked).toEqual([true, false]);
+      expect(waits).toEqual([true, false]);
     });
   });
 

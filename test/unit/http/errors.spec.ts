@@ -64,9 +64,9 @@ describe('Errors of responses', () => {
     ['app-token', 403, /appToken.*what the application may do/, 'appToken'],
     ['oauth', 403, /OAuth is enabled.*what the application may do/, 'urls.baseUrl'],
   ] as const)('%s, %i: says what to check of the credentials', (authentication, status, hint, blamed) => {
-    const said = explained(status, '{"status":401}', { authentication });
-    expect(said.hint).toMatch(hint);
-    expect(said.options?.[0]).toBe(blamed);
+    const explanation = explained(status, '{"status":401}', { authentication });
+    expect(explanation.hint).toMatch(hint);
+    expect(explanation.options?.[0]).toBe(blamed);
     expect(isCredentialFault(answer(status, '{"status":401}'))).toBe(true);
   });
 
@@ -111,9 +111,9 @@ describe('Errors of responses', () => {
     ['oauth', 403, FORBIDDEN],
   ] as const)('over a sidecar names no option of TLS: %s, %i %s', (authentication, status, body) => {
     const addresses = { baseUrl: 'http://127.0.0.1:1' };
-    const said = explained(status, body, { authentication, addresses });
-    expect(said.hint).toMatch(/check what the sidecar at urls\.baseUrl shows/);
-    expect(JSON.stringify(said)).not.toContain('tls.');
+    const explanation = explained(status, body, { authentication, addresses });
+    expect(explanation.hint).toMatch(/check what the sidecar at urls\.baseUrl shows/);
+    expect(JSON.stringify(explanation)).not.toContain('tls.');
   });
 
   it.each([
@@ -137,10 +137,10 @@ describe('Errors of responses', () => {
   );
 
   it('name the cause of the page of an Apache that asks for the certificate after the request', () => {
-    const said = explained(403, TOO_LATE);
-    expect(said.message).toMatch(/asks for the client certificate after the request/);
-    expect(said.hint).toMatch(/SSLVerifyClient is in a Location.*in the handshake/);
-    expect(said.options).toEqual(['urls.baseUrl']);
+    const explanation = explained(403, TOO_LATE);
+    expect(explanation.message).toMatch(/asks for the client certificate after the request/);
+    expect(explanation.hint).toMatch(/SSLVerifyClient is in a Location.*in the handshake/);
+    expect(explanation.options).toEqual(['urls.baseUrl']);
   });
 
   it('name the issuer of the last certificate that we send if a proxy refused it', () => {
@@ -165,13 +165,13 @@ describe('Errors of responses', () => {
     expect(hintOf(429, 'DUPLICATED_REQUEST')).toBe(
       `${passOn('DUPLICATED_REQUEST')}Find out its outcome before you send it again.`,
     );
-    for (const said of [
+    for (const explanation of [
       hintOf(403, 'FORBIDDEN'),
       hintOf(429, 'TOO_MANY_REQUESTS'),
       hintOf(401, 'EXPIRED'),
       explained(403, '{}').hint,
     ])
-      expect(said).not.toMatch(/passOn/);
+      expect(explanation).not.toMatch(/passOn/);
   });
 
   it('name the option that sends both app token and bearer after a 400', () => {
@@ -206,10 +206,10 @@ describe('Errors of responses', () => {
       undefined,
     ]),
   ])('say what %i %s to %s means', (status, body, path, what, hint) => {
-    const said = explained(status, body, {}, path);
-    expect(said.message).toMatch(what);
-    if (hint) expect(said.hint).toMatch(hint);
-    else expect(said.hint).toBeUndefined();
+    const explanation = explained(status, body, {}, path);
+    expect(explanation.message).toMatch(what);
+    if (hint) expect(explanation.hint).toMatch(hint);
+    else expect(explanation.hint).toBeUndefined();
     expect(isCredentialFault(answer(status, body))).toBe(false);
   });
 });
@@ -345,13 +345,13 @@ describe('Errors of calls without a complete response', () => {
   });
 
   it('do not mention a client certificate after a reset in the handshake if none is configured', () => {
-    const said = ({ message, hint }: ServiceConnectionError) => `${message} ${hint}`;
-    expect(said(faulty(reset('ECONNRESET')))).toMatch(
+    const explanation = ({ message, hint }: ServiceConnectionError) => `${message} ${hint}`;
+    expect(explanation(faulty(reset('ECONNRESET')))).toMatch(
       /refuses the client certificate.*tls\.certificate is accepted/,
     );
     const proxyFor = () => new Secret('http://proxy.example:3128');
     for (const http of [{}, { proxyFor }])
-      expect(said(faulty(reset('ECONNRESET'), { certificate: undefined }, { http }))).not.toMatch(
+      expect(explanation(faulty(reset('ECONNRESET'), { certificate: undefined }, { http }))).not.toMatch(
         /certificate/,
       );
   });
@@ -518,8 +518,8 @@ describe('The answer to the callers of the host application', () => {
     const { code } = thrown;
     expect(answerOf(thrown, { passOn })).toEqual({ ...expected, code });
 
-    const { status: statusCode, retryAfter: __, ...said } = expected;
-    const body = { statusCode, ...said, code };
+    const { status: statusCode, retryAfter: __, ...explanation } = expected;
+    const body = { statusCode, ...explanation, code };
     const exception = toHttpException(thrown, { passOn });
     expect(exception.getStatus()).toBe(statusCode);
     expect(exception.getResponse()).toStrictEqual(body);
@@ -652,16 +652,16 @@ describe('ServiceExceptionFilter over HTTP', () => {
 
   /** What the filter does to a reply. */
   function answered(thrown: ServiceError, request: object = HTTP1, more: object = {}, options?: object) {
-    const told: unknown[] = [];
+    const replyCalls: unknown[] = [];
     const reply = {
       ...more,
-      header: (name: string, value: string) => void told.push(`${name}: ${value}`),
-      status: (code: number) => (told.push(code), reply),
+      header: (name: string, value: string) => void replyCalls.push(`${name}: ${value}`),
+      status: (code: number) => (replyCalls.push(code), reply),
       send: () => undefined,
     };
     const http = { getResponse: () => reply, getRequest: () => request };
     caught(thrown, 'http', { switchToHttp: () => http }, new ServiceExceptionFilter(options));
-    return told;
+    return replyCalls;
   }
 
   const endless = new ServiceTokenError({ code: 'token_rate_limited', message: 'x', retryAfter: 9_999_999 });

@@ -135,10 +135,10 @@ describe('Interceptors of the host application', () => {
 
   it('can repeat a request within the time limit of the call, with the same key and the same outcomeUnknown', async () => {
     const lost: RequestListener = ({ socket }) => socket.destroy();
-    const answers: RequestListener[] = [lost, failing(409)];
+    const listeners: RequestListener[] = [lost, failing(409)];
     const { axios, arrived } = await setUp({
       retries: 0,
-      listener: (request, response) => answers.shift()?.(request, response),
+      listener: (request, response) => listeners.shift()?.(request, response),
     });
     const own = new ServiceHttpService(axios);
     let config: Config | undefined;
@@ -275,11 +275,11 @@ describe('Auth-headers interceptor', () => {
   });
 
   it('does not wait for a token, and attaches nothing to a call that is refused', async () => {
-    let asked = 0;
-    const { axios } = await setUp({ credentialsNow: () => credentialsOf(String((asked += 1))) });
+    let credentialReads = 0;
+    const { axios } = await setUp({ credentialsNow: () => credentialsOf(String((credentialReads += 1))) });
     await errorOf(axios.get('https://evil.example/'));
     await errorOf(axios.get('/a', { adapter: 'http' }));
-    expect(asked).toBe(0);
+    expect(credentialReads).toBe(0);
     const cold = await setUp({ cold: async () => undefined });
     let isTransformed = false;
     const transformRequest = () => void (isTransformed = true);

@@ -241,12 +241,12 @@ describe('Retry budget', () => {
 
 /** An exchange that answers 503, and then with success. */
 async function busy(retryAfter: string | undefined, random = 0) {
-  const asked: unknown[] = [];
+  const requests: unknown[] = [];
   const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
   const answer = (request: unknown) =>
-    asked.push(request) === 1 ? { status: 503, headers } : { data: { ok: true } };
+    requests.push(request) === 1 ? { status: 503, headers } : { data: { ok: true } };
   const made = await setUp({ random, answer });
-  return { ...made, asked };
+  return { ...made, requests };
 }
 
 describe('Attempts of a call', () => {
@@ -363,19 +363,19 @@ describe('Attempts of a call', () => {
     ['9'.repeat(310), 2 ** 31],
     ['30', 30],
   ])('end if Retry-After %s does not fit into the time limit of the call', async (value, retryAfter) => {
-    const { axios, asked } = await busy(value);
+    const { axios, requests } = await busy(value);
     expect(await errorOf(axios.get('/a'))).toMatchObject({ status: 503, retryAfter });
-    expect(asked).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
   it.each(['0', 'Mon, 31 Dec 2001 12:00:00 GMT'])(
     'wait at least the usual pause for Retry-After %s',
     async (value) => {
-      const { axios, asked } = await busy(value);
+      const { axios, requests } = await busy(value);
       // Which does not fit into its time.
       const error = await errorOf(axios.get('/a', { timeout: 100 }));
       expect(error).toMatchObject({ status: 503, retryAfter: 0 });
-      expect(asked).toHaveLength(1);
+      expect(requests).toHaveLength(1);
     },
   );
 
@@ -386,12 +386,12 @@ describe('Attempts of a call', () => {
     const mine = errorOf(aborted.axios.get('/a', { signal: caller.signal, timeout: 60_000 }));
     const cut = errorOf(closed.axios.get('/a', { timeout: 60_000 }));
     expect((await waited.axios.get<unknown>('/a')).data).toEqual({ ok: true });
-    expect([aborted, closed, waited].map(({ asked }) => asked.length)).toEqual([1, 1, 2]);
+    expect([aborted, closed, waited].map(({ requests }) => requests.length)).toEqual([1, 1, 2]);
     caller.abort(reason);
     closed.inFlight.close();
     expect(await mine).toBe(reason);
     expect(await cut).toMatchObject({ kind: 'closed' });
-    expect([aborted, closed].map(({ asked }) => asked.length)).toEqual([1, 1]);
+    expect([aborted, closed].map(({ requests }) => requests.length)).toEqual([1, 1]);
   });
 
   it('end when the client closes, with the response that has just arrived and without another token request', async () => {

@@ -43,7 +43,7 @@ describe('nest add', () => {
       }),
     );
     const latin1 = new Set<string>();
-    const told: string[] = [];
+    const logLines: string[] = [];
     const tasks: object[] = [];
     const tree: HostFiles = {
       exists: (path) => files.has(path),
@@ -53,11 +53,11 @@ describe('nest add', () => {
       overwrite: (path, content) => void files.set(path, content),
     };
     const context = {
-      logger: { info: (text: string) => void told.push(text) },
+      logger: { info: (text: string) => void logLines.push(text) },
       addTask: (task: Task) => tasks.push(task.toConfiguration()),
     };
     const run = (options = {}) => nestAdd(options)(tree, context);
-    return { files, latin1, told, tasks, run };
+    return { files, latin1, logLines, tasks, run };
   }
 
   /** The lines of a file that were not in it before. */
@@ -143,27 +143,27 @@ export class AppModule {}
     ['its metadata is in a variable', { 'src/app.module.ts': MODULE.replace(/\(\{[^]*?\}\)/, '(metadata)') }],
     ['it has no @Module', { 'src/app.module.ts': '' }],
   ])('does not change the root module, and prints the lines to add, if %s', async (_name, given) => {
-    const { files, told, run } = host(given);
+    const { files, logLines, run } = host(given);
     await run();
     expect(files.get('src/app.module.ts')).toBe(given['src/app.module.ts']);
-    expect(told[0]).toBe(
+    expect(logLines[0]).toBe(
       `Add to src/app.module.ts:\n\n    ${IMPORTS.join('\n    ')}\n\n    imports: [${CALLS}],\n`,
     );
   });
 
   it('prints the lines to add to the root module if @nestjs/schematics is not installed', async () => {
     jest.spyOn(process, 'cwd').mockReturnValue('/');
-    const { files, told, run } = host();
+    const { files, logLines, run } = host();
     await run();
     expect(files.get('src/app.module.ts')).toBe(MODULE);
-    expect(told[0]).toContain(`imports: [${CALLS}],`);
+    expect(logLines[0]).toContain(`imports: [${CALLS}],`);
   });
 
   it('prints the lines to add to main.ts and to the test of the application, and the next steps', async () => {
-    const { files, told, run } = host();
+    const { files, logLines, run } = host();
     await run();
     expect(files.get('src/main.ts')).toBe(MAIN);
-    expect(told).toEqual([
+    expect(logLines).toEqual([
       expect.stringMatching(
         /^Add to src\/main\.ts:\n[^]*enableShutdownHooks\(\);\n +app\.useGlobalFilters\(/,
       ),
@@ -173,7 +173,7 @@ export class AppModule {}
   });
 
   it('finds the root module by the import in main.ts, in a workspace with several projects', async () => {
-    const { files, told, run } = host({
+    const { files, logLines, run } = host({
       'apps/second/src/main.ts': MAIN.replaceAll('AppModule', 'SecondModule').replace('./app.', './second.'),
       'apps/second/src/second.module.ts': MODULE.replaceAll('App', 'Second'),
       'apps/second/test/app.e2e-spec.ts': '',
@@ -181,7 +181,7 @@ export class AppModule {}
     await run({ sourceRoot: 'apps/second/src' });
     expect(files.get('apps/second/src/second.module.ts')).toContain(CALLS);
     expect(files.get('src/app.module.ts')).toBe(MODULE);
-    expect(told.slice(0, 2).map((text) => text.split('\n')[0])).toEqual([
+    expect(logLines.slice(0, 2).map((text) => text.split('\n')[0])).toEqual([
       'Add to apps/second/src/main.ts:',
       'Add to apps/second/test/app.e2e-spec.ts:',
     ]);
@@ -227,10 +227,10 @@ export class AppModule {}
   });
 
   it('prints what to install if the version of NestJS is not known', async () => {
-    const { files, told, tasks, run } = host({ 'yarn.lock': '' });
+    const { files, logLines, tasks, run } = host({ 'yarn.lock': '' });
     files.delete('node_modules/@nestjs/core/package.json');
     await run();
-    expect(told[0]).toBe('Install: yarn add @nestjs/config @nestjs/axios axios class-validator');
+    expect(logLines[0]).toBe('Install: yarn add @nestjs/config @nestjs/axios axios class-validator');
     expect(tasks).toEqual([]);
   });
 

@@ -195,7 +195,7 @@ describe('stubService', () => {
 
   it("returns what the test's doubles return, by name for named modules", async () => {
     await start({
-      banks: { list: (options) => [{ name: 'Own', asked: options?.params }] },
+      banks: { list: (options) => [{ name: 'Own', params: options?.params }] },
       customers: { create: async ({ app_user_id }) => ({ customer_id: `of-${app_user_id}` }) },
       sdk: { connectParameters: ({ customer_id }) => ({ customer_id, permissions: [], access_token: 't' }) },
       auth: {
@@ -207,7 +207,7 @@ describe('stubService', () => {
       },
       named: { ksa: { banks: { list: () => ['Ksa'] } } },
     });
-    expect(await banks.list({ params: { a: 1 } })).toEqual([{ name: 'Own', asked: { a: 1 } }]);
+    expect(await banks.list({ params: { a: 1 } })).toEqual([{ name: 'Own', params: { a: 1 } }]);
     expect(await customers.create({ app_user_id: 'u' })).toEqual({ customer_id: 'of-u' });
     const session = { customer_id: 'c', permissions: ['p'] };
     expect(await sdk.connectParameters(session)).toMatchObject({ access_token: 't' });
@@ -256,10 +256,10 @@ describe('stubService', () => {
   });
 
   describe('with routes', () => {
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     const routes = {
       'GET /data/v2/accounts/{account_id}/balances': (request: RoutedRequest) => {
-        asked.push(request);
+        requests.push(request);
         return { of: request.pathParams.account_id };
       },
       'GET /data/v2/accounts/all': () => 'all',
@@ -274,7 +274,7 @@ describe('stubService', () => {
       const headers = { 'x-own': 'yes' };
       const params = { entity_id: 'e 1', page: [1, 2] };
       expect(await http.get('/data/v2/accounts/a%2F1/balances/', { params, headers })).toEqual({ of: 'a/1' });
-      expect(asked).toEqual([
+      expect(requests).toEqual([
         {
           method: 'GET',
           path: '/data/v2/accounts/a%2F1/balances/?entity_id=e+1&page%5B%5D=1&page%5B%5D=2',
@@ -434,8 +434,8 @@ describe('stubService', () => {
   });
 
   it('returns text and bytes unchanged if the caller asked for them', async () => {
-    const answers = ['a;b', Buffer.from('bytes'), { a: 1 }];
-    await start({ http: { request: () => answers.shift() } });
+    const bodies = ['a;b', Buffer.from('bytes'), { a: 1 }];
+    await start({ http: { request: () => bodies.shift() } });
     const { axiosRef } = http;
     const text = await axiosRef.get<unknown>('/a', { responseType: 'text' });
     expect([text.data, text.status, text.statusText]).toEqual(['a;b', 200, 'OK']);
@@ -506,9 +506,9 @@ describe('stubService', () => {
     const app = module.createNestApplication();
     await app.listen(0, '127.0.0.1');
     const url = await app.getUrl();
-    const answer = await fetch(`${url}/banks`);
-    expect(answer.status).toBe(409);
-    expect(await answer.json()).toMatchObject({ message: 'No such bank' });
+    const response = await fetch(`${url}/banks`);
+    expect(response.status).toBe(409);
+    expect(await response.json()).toMatchObject({ message: 'No such bank' });
     expect((await fetch(`${url}/ksa`)).status).toBe(200);
     await app.close();
   });

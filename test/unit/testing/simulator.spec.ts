@@ -393,9 +393,9 @@ describe('API of ServiceSimulator', () => {
     ['HEAD', '/none/v1', 404, undefined],
     ['HEAD', '/echo/v1', 200, undefined],
   ])('responds to %s %s with %d', async (method, path, status, allow) => {
-    const answer = await send(path, { method });
-    expect([answer.status, answer.headers.allow]).toEqual([status, allow]);
-    if (method === 'HEAD') expect(answer.body).toBe('');
+    const response = await send(path, { method });
+    expect([response.status, response.headers.allow]).toEqual([status, allow]);
+    if (method === 'HEAD') expect(response.body).toBe('');
     expect(simulator.requests).toMatchObject([{ method, status }]);
   });
 
@@ -448,14 +448,14 @@ describe('API of ServiceSimulator', () => {
 describe('Token endpoint of ServiceSimulator', () => {
   it('issues a new token each time, with the configured lifetime', async () => {
     simulator.tokenLifetime = 120;
-    const answer = await requestToken(simulator);
-    expect(answer).toMatchObject({ status: 200, headers: { 'cache-control': 'no-store' } });
+    const response = await requestToken(simulator);
+    expect(response).toMatchObject({ status: 200, headers: { 'cache-control': 'no-store' } });
     const access_token: unknown = expect.any(String);
-    expect(answer.json).toEqual({ access_token, token_type: 'bearer', expires_in: 120, scope: 'api' });
+    expect(response.json).toEqual({ access_token, token_type: 'bearer', expires_in: 120, scope: 'api' });
     simulator.tokenLifetime = 7;
     const { json } = await requestToken(simulator);
     expect(json.expires_in).toBe(7);
-    expect(json.access_token).not.toBe(answer.json.access_token);
+    expect(json.access_token).not.toBe(response.json.access_token);
     simulator.tokenLifetime = 120;
   });
 
@@ -614,12 +614,12 @@ describe('simulator.answer()', () => {
   });
 
   it('responds after the credentials were checked, and its routes can fail like others', async () => {
-    const asked: string[] = [];
-    simulator.answer('GET', '/secret/v1', ({ path }) => ({ json: asked.push(path) }));
+    const paths: string[] = [];
+    simulator.answer('GET', '/secret/v1', ({ path }) => ({ json: paths.push(path) }));
     expect((await sendWithoutClient(simulator, `${simulator.urls.sandboxUrl}/secret/v1`)).status).toBe(401);
     simulator.fail({ path: '/secret/v1', fault: { status: 503 } });
     expect((await send('/secret/v1')).status).toBe(503);
-    expect(asked).toEqual([]);
+    expect(paths).toEqual([]);
     expect((await send('/secret/v1')).status).toBe(200);
   });
 
@@ -781,9 +781,9 @@ describe('knownApiRoutes()', () => {
     const path = `/data/v2/accounts/current-${entity}/transactions?entity_id=${entity}`;
     const first = await get(path);
     const results = `/data/v2/results/${first.results_id}`;
-    const answers = [first, await get(results), await get(results), await get(path)];
-    expect(answers.map(({ status }) => status)).toEqual(['PENDING', 'PENDING', 'OK', 'OK']);
-    expect(answers[2].data.transactions).toHaveLength(3);
+    const responses = [first, await get(results), await get(results), await get(path)];
+    expect(responses.map(({ status }) => status)).toEqual(['PENDING', 'PENDING', 'OK', 'OK']);
+    expect(responses[2].data.transactions).toHaveLength(3);
   });
 
   it('consists of the words that messages, logs and metrics show of a path', () => {

@@ -162,8 +162,8 @@ async function setUp(
   const send = async (path: string, method = 'GET', more: Partial<ExchangeRequest> = {}) => {
     // A guard alone: a busy machine may take seconds.
     const limits = { timeoutMs: 30_000, maxResponseBytes: 1_000 };
-    const asked = { url: new URL(path, url), method, headers: {}, agent: used, ...limits, ...more };
-    return (await exchange(asked)).body.toString();
+    const request = { url: new URL(path, url), method, headers: {}, agent: used, ...limits, ...more };
+    return (await exchange(request)).body.toString();
   };
   return { agent: used, call: send, sockets, endAll, connections: () => connections, url };
 }
@@ -323,13 +323,13 @@ describe.each(WAYS)('A connection over %s', (way) => {
         },
         { clock, idleTimeoutMs: 30_000 },
       );
-      const answers = [call('/a'), call('/a')];
+      const responses = [call('/a'), call('/a')];
       await until(() => held.length === 2);
       for (const [at, send] of held.entries()) {
         send();
         await until(() => idleOf(agent).length === at + 1);
       }
-      await Promise.all(answers);
+      await Promise.all(responses);
       clock.jump(4_001);
       const posts = await Promise.all(next.map((path) => call(path, 'POST')));
       expect(posts).toEqual(next.map((path) => `POST ${path}`));
@@ -1106,11 +1106,11 @@ describe('A host name with several addresses', () => {
     const dead = await silentAddress('127.0.0.3', slow.port);
     open.push(slow.stop, dead.stop);
     const looked = resolveTo('127.0.0.2', '127.0.0.3');
-    const answered = sendRequest(`https://localhost:${slow.port}`, await agent(connecting));
+    const responses = sendRequest(`https://localhost:${slow.port}`, await agent(connecting));
     await until(() => looked.mock.calls.length > 0);
     // The first SYN is lost by then.
     setImmediate(() => setImmediate(() => setImmediate(slow.wake)));
-    expect((await answered).status).toBe(200);
+    expect((await responses).status).toBe(200);
   });
 
   it('fails with a fault that lists the tried addresses if none of them responds', async () => {
@@ -1168,11 +1168,11 @@ describe('Unpublished parts of Node that the agents use', () => {
 
   it("agent.addRequest(request, options) is called by node:http, and exists in Node's own agent", async () => {
     const port = await answering();
-    const taken: unknown[] = [];
+    const added: unknown[] = [];
     class Handle extends http.Agent {
       readonly inner = new http.Agent({ keepAlive: true });
       addRequest(request: http.ClientRequest, options: http.ClientRequestArgs): void {
-        taken.push([options.host, Number(options.port), options.timeout]);
+        added.push([options.host, Number(options.port), options.timeout]);
         const own = http.Agent.prototype as unknown as Pick<Handle, 'addRequest'>;
         own.addRequest.call(this.inner, request, options);
       }
@@ -1184,7 +1184,7 @@ describe('Unpublished parts of Node that the agents use', () => {
       request.on('response', (response) => response.resume()),
       'close',
     );
-    expect(taken).toEqual([['127.0.0.1', port, 5_000]]);
+    expect(added).toEqual([['127.0.0.1', port, 5_000]]);
   });
 
   it.each(['plain', 'TLS'])('_handle.fd of a socket can be read from: %s', async (kind) => {
@@ -1227,12 +1227,12 @@ describe('Unpublished parts of Node that the agents use', () => {
         http.get({ host: '127.0.0.1', port, agent: holding }, (response) => response.resume()),
         'close',
       );
-    const answered = [get(), get()];
-    await answered[0];
+    const responses = [get(), get()];
+    await responses[0];
     await nextTurn();
     expect(Object.values(holding.requests).flat()).toHaveLength(1);
     free?.();
     expect(Object.values(holding.requests).flat()).toEqual([]);
-    await answered[1];
+    await responses[1];
   });
 });

@@ -178,43 +178,43 @@ describe('Certificate files that are replaced', () => {
     expect(await identity.reload()).toBe(true);
     expect(identity.certificate?.subject).toBe('CN=app-1');
     expect(await identity.reloadAfterRefusal(before)).toBe(true);
-    const told = lines.length;
+    const lineCount = lines.length;
     expect(await identity.reload()).toBe(false);
-    expect(lines).toHaveLength(told);
+    expect(lines).toHaveLength(lineCount);
   });
 });
 
 describe('tls as a function', () => {
   it('a tls function is called each minute and by reload(); if it throws, the last good identity stays, and no vault token is shown', async () => {
-    let answer: () => TlsIdentityPems = () => pemsOf(clients[0]);
-    let asked = 0;
+    let pems: () => TlsIdentityPems = () => pemsOf(clients[0]);
+    let functionCalls = 0;
     const identity = await start(
       from(async () => {
-        asked++;
-        return answer();
+        functionCalls++;
+        return pems();
       }),
     );
     await clock.advance(61_000);
-    expect(asked).toBe(2);
-    answer = () => pemsOf(clients[1]);
+    expect(functionCalls).toBe(2);
+    pems = () => pemsOf(clients[1]);
     await clock.advance(60_000);
     expect(identity.certificate?.subject).toBe('CN=app-1');
-    answer = () => {
+    pems = () => {
       throw new Error('hvs.secret-token is not allowed');
     };
     expect(await identity.reload()).toBe(false);
     const [fault] = identity.status.lastReloadFault?.faults ?? [];
     expect(fault).toMatchObject({ option: 'tls', message: expect.not.stringMatching('hvs') });
     expect(lines.join()).not.toMatch('hvs');
-    answer = () => pemsOf(clients[2]);
+    pems = () => pemsOf(clients[2]);
     expect(await Promise.all([identity.reload(), identity.reload()])).toEqual([true, true]);
     expect(identity.certificate?.subject).toBe('CN=app-2');
   });
 
   it('a tls function that returns nothing, or leaves out certificate or chain, does not change the identity in use', async () => {
     const live = await server();
-    let answer: TlsIdentityPems = pemsOf(clients[0]);
-    const identity = await start(from(() => answer));
+    let pems: TlsIdentityPems = pemsOf(clients[0]);
+    const identity = await start(from(() => pems));
     const { certificate, privateKey, chain } = pemsOf(clients[1]);
     const lost = /returned none, but returned one before/;
     for (const [partial, options, message] of [
@@ -223,7 +223,7 @@ describe('tls as a function', () => {
       [{}, ['tls.certificate', 'tls.chain'], lost],
       [undefined as unknown as TlsIdentityPems, ['tls'], /returned no object/],
     ] as const) {
-      answer = partial;
+      pems = partial;
       expect(await identity.reload()).toBe(false);
       const faults = identity.status.lastReloadFault?.faults;
       expect(faults?.map(({ option }) => option)).toEqual(options);
@@ -231,7 +231,7 @@ describe('tls as a function', () => {
       expect((await sendRequest(live.url, identity.httpsAgent)).status).toBe(200);
     }
     expect(identity.certificate?.subject).toBe('CN=app-0');
-    answer = pemsOf(clients[1]);
+    pems = pemsOf(clients[1]);
     expect(await identity.reload()).toBe(true);
     expect(identity.status.lastReloadFault).toBeUndefined();
   });
@@ -301,10 +301,10 @@ describe('IdentityWatch', () => {
 
   /** Readings that end when the test says so. */
   function heldReadings() {
-    const answers: ((digest: string) => void)[] = [];
+    const resolvers: ((digest: string) => void)[] = [];
     const read = () =>
-      new Promise<IdentitySnapshot>((resolve) => answers.push((digest) => resolve({ digest, locate })));
-    return { answers, read };
+      new Promise<IdentitySnapshot>((resolve) => resolvers.push((digest) => resolve({ digest, locate })));
+    return { resolvers, read };
   }
 
   it('applies a change after it was read twice', async () => {
@@ -331,13 +331,13 @@ describe('IdentityWatch', () => {
   });
 
   it('starts no reading before the last one has ended', async () => {
-    const { answers, read } = heldReadings();
+    const { resolvers, read } = heldReadings();
     watch({ read }).start();
     await clock.advance(20_000);
-    expect(answers).toHaveLength(1);
-    answers[0]('a');
+    expect(resolvers).toHaveLength(1);
+    resolvers[0]('a');
     await clock.advance(2_000);
-    expect(answers).toHaveLength(2);
+    expect(resolvers).toHaveLength(2);
   });
 
   it('runs in the async context of its start, even after others have asked for a reading', async () => {
@@ -394,32 +394,32 @@ describe('IdentityWatch', () => {
   });
 
   it('shares one more reading between all requests that come during a reading', async () => {
-    const { answers, read } = heldReadings();
+    const { resolvers, read } = heldReadings();
     const each = watch({ read });
     each.start();
     await clock.advance(2_000);
     const first = Promise.all([each.readNow(), each.readNow()]);
-    answers[0]('b');
+    resolvers[0]('b');
     await clock.advance(0);
-    expect([answers.length, applied]).toEqual([2, []]);
+    expect([resolvers.length, applied]).toEqual([2, []]);
     const second = Promise.all([each.readNow(), each.readNow()]);
-    answers[1]('b');
+    resolvers[1]('b');
     await first;
     expect(applied).toEqual(['b']);
     await clock.advance(0);
-    expect(answers).toHaveLength(3);
-    answers[2]('c');
+    expect(resolvers).toHaveLength(3);
+    resolvers[2]('c');
     await second;
-    expect([answers.length, applied]).toEqual([3, ['b', 'c']]);
+    expect([resolvers.length, applied]).toEqual([3, ['b', 'c']]);
   });
 
   it('sets no timer after it was stopped, and does not apply a reading in progress', async () => {
-    const { answers, read } = heldReadings();
+    const { resolvers, read } = heldReadings();
     const each = watch({ read, needsTwoReads: false });
     each.start();
     await clock.advance(2_000);
     each.stop();
-    answers[0]('b');
+    resolvers[0]('b');
     await clock.advance(0);
     expect([applied, clock.timers]).toEqual([[], 0]);
     const idle = watch();
@@ -431,36 +431,36 @@ describe('IdentityWatch', () => {
 
 describe('Certificate refused by the server', () => {
   it('a refused certificate is read again once for all calls, at most every 10 s, and each call learns whether another one is in use', async () => {
-    let asked = 0;
+    let functionCalls = 0;
     let current = clients[0];
     const identity = await start(
       from(() => {
-        asked++;
+        functionCalls++;
         return pemsOf(current);
       }),
     );
     const refused = identity.certificate;
-    asked = 0;
+    functionCalls = 0;
     const all = await Promise.all(Array.from({ length: 100 }, () => identity.reloadAfterRefusal(refused)));
     expect(new Set(all)).toEqual(new Set([false]));
     expect(await identity.reloadAfterRefusal(refused)).toBe(false);
-    expect(asked).toBe(1);
+    expect(functionCalls).toBe(1);
     current = clients[1];
     await clock.advance(9_999);
     expect(await identity.reloadAfterRefusal(refused)).toBe(false);
-    expect(asked).toBe(1);
+    expect(functionCalls).toBe(1);
     await clock.advance(1);
     expect(await identity.reloadAfterRefusal(refused)).toBe(true);
     expect(await identity.reloadAfterRefusal(refused)).toBe(true);
-    expect(asked).toBe(2);
+    expect(functionCalls).toBe(2);
   });
 
   it('certificate files are read again, but a tls function is not called, if the refusal is only a guess', async () => {
-    let asked = 0;
-    const ofFunction = await start(from(() => ((asked += 1), pemsOf(clients[0]))));
-    asked = 0;
+    let functionCalls = 0;
+    const ofFunction = await start(from(() => ((functionCalls += 1), pemsOf(clients[0]))));
+    functionCalls = 0;
     expect(await ofFunction.reloadAfterRefusal(ofFunction.certificate, false, true)).toBe(false);
-    expect(asked).toBe(0);
+    expect(functionCalls).toBe(0);
     await put(clients[0], bySymlinkSwap);
     const ofFiles = await start(tlsSettings({ ...paths(), chain: authority.chain }));
     const refused = ofFiles.certificate;
@@ -533,20 +533,20 @@ describe('Certificate refused by the server', () => {
     });
 
     it('a tls function is called at most once in 10 s, and calls do not wait for its next turn', async () => {
-      let asked = 0;
+      let functionCalls = 0;
       const identity = await start(
         from(() => {
-          asked += 1;
+          functionCalls += 1;
           return pemsOf(clients[0]);
         }),
       );
-      asked = 0;
+      functionCalls = 0;
       const refused = identity.certificate;
       for (let second = 0; second <= 10; second += 1) {
         expect(await identity.reloadAfterRefusal(refused, true)).toBe(false);
         await clock.advance(1_000);
       }
-      expect(asked).toBe(2);
+      expect(functionCalls).toBe(2);
     });
   });
 
@@ -738,17 +738,17 @@ describe('tls.chain', () => {
   });
 
   it('must not disappear at a reload: the last good identity stays, unless publicRoots is true', async () => {
-    let answer: TlsIdentityPems = { ...withoutChain(), publicRoots: true };
-    const identity = await start({ ...from(() => answer), needsChain: 'required' });
-    answer = withoutChain();
+    let pems: TlsIdentityPems = { ...withoutChain(), publicRoots: true };
+    const identity = await start({ ...from(() => pems), needsChain: 'required' });
+    pems = withoutChain();
     expect(await identity.reload()).toBe(false);
     expect(identity.status.lastReloadFault?.faults).toMatchObject([{ option: 'tls.chain' }]);
-    answer = pemsOf(clients[0]);
+    pems = pemsOf(clients[0]);
     expect(await identity.reload()).toBe(true);
     expect(identity.hasChain).toBe(true);
-    answer = withoutChain();
+    pems = withoutChain();
     expect(await identity.reload()).toBe(false);
-    answer = { ...withoutChain(), publicRoots: true };
+    pems = { ...withoutChain(), publicRoots: true };
     expect(await identity.reload()).toBe(true);
     expect(identity.hasChain).toBe(false);
   });

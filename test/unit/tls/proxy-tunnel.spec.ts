@@ -307,8 +307,8 @@ describe('A proxy with an https: URL', () => {
     await expect(through(ofProxy)).resolves.toMatchObject({ status: 200 });
     await expect(through(ofTarget)).rejects.toMatchObject({ code: 'ERR_PROXY_TLS_CERT_ALTNAME_INVALID' });
     // rejectUnauthorized is set explicitly, because a process may run with NODE_TLS_REJECT_UNAUTHORIZED=0.
-    const asked = connecting.mock.calls.map(([options]) => options as tls.ConnectionOptions);
-    const toProxies = asked.filter(({ secureContext }) => !secureContext);
+    const options = connecting.mock.calls.map(([options]) => options as tls.ConnectionOptions);
+    const toProxies = options.filter(({ secureContext }) => !secureContext);
     expect(toProxies.map(({ rejectUnauthorized }) => rejectUnauthorized)).toEqual([true, true]);
   });
 });
@@ -380,10 +380,10 @@ describe('Proxy without a tunnel', () => {
 
   it('a proxy that does not respond to CONNECT lets the call fail with ERR_PROXY_TIMEOUT when the time limit fires', async () => {
     const limited = connectionsWithLimit();
-    let asked = false;
-    const silent = await proxyServer(() => void (asked = true));
+    let hasConnection = false;
+    const silent = await proxyServer(() => void (hasConnection = true));
     const failing = sendRequest(NOWHERE, await agentThrough(silent.url, LIMIT));
-    await until(() => asked);
+    await until(() => hasConnection);
     // Node counts the time, so the test emits the event itself.
     limited().emit('timeout');
     await expect(failing).rejects.toMatchObject({ code: 'ERR_PROXY_TIMEOUT' });

@@ -136,20 +136,20 @@ describe('WebhooksService', () => {
   });
 
   it('calls the function for the secret at the first webhook, and after wrong signatures at most once in 10 s', async () => {
-    let asked = 0;
-    const service = await serviceWith(() => `secret-${(asked += 1)}`);
-    expect(asked).toBe(0);
+    let vaultReads = 0;
+    const service = await serviceWith(() => `secret-${(vaultReads += 1)}`);
+    expect(vaultReads).toBe(0);
     expect(await service.verify(BODY, undefined)).toBe(false);
-    expect(asked).toBe(0);
+    expect(vaultReads).toBe(0);
     const together = ['secret-1', 'other', 'other'].map((secret) => service.verify(BODY, sign(secret)));
     expect(await Promise.all(together)).toEqual([true, false, false]);
-    expect(asked).toBe(1);
+    expect(vaultReads).toBe(1);
     await clock.advance(REREAD_MS - 1);
     expect(await service.verify(BODY, sign('secret-2'))).toBe(false);
     await clock.advance(1);
     const later = ['secret-2', 'other', 'secret-2'].map((secret) => service.verify(BODY, sign(secret)));
     expect(await Promise.all(later)).toEqual([true, false, true]);
-    expect(asked).toBe(2);
+    expect(vaultReads).toBe(2);
   });
 
   it('accepts signatures made with either of two secrets, each on a line of its own', async () => {
