@@ -12,7 +12,7 @@ import {
 } from 'nestjs-service';
 import { type SimulatorModeOptions, type SimulatorOptions } from 'nestjs-service/testing';
 
-/** Each has its own application, secrets and tokens. */
+/** The simulated services. Each has its own application, secrets and tokens. */
 export const SERVICES = {
   acme: { appTokenHeader: 'service-app-token' },
   bolt: { appTokenHeader: 'x-bolt-token', certificateBoundTokens: true },

@@ -5,10 +5,10 @@ import { CONNECTION_FAULTS, secretsOf, TOKEN_FAULTS } from './faults.js';
 import { type PlannedEvent } from './plan.js';
 import { type World } from './world.js';
 
-/** Milliseconds for which a service shows the certificate of somebody else. */
+/** For how many milliseconds a service presents the certificate of another server. */
 const IMPOSTOR_MS = 30;
 
-/** Resolves when it is over. */
+/** Makes an event happen. Resolves when it is over. */
 export async function playEvent(world: World, event: PlannedEvent): Promise<void> {
   const { services, store } = world;
   switch (event.kind) {
@@ -51,7 +51,7 @@ function failTokenRequests(
 
 async function showImpostor(world: World, service: ServiceName): Promise<void> {
   const simulator = world.services[service];
-  // Each ends all connections.
+  // Each of these events ends all connections.
   await simulator.useServerCertificate({ face: 'oauth-base', foreign: true });
   world.drops.push(Date.now());
   await sleep(IMPOSTOR_MS);
@@ -59,14 +59,14 @@ async function showImpostor(world: World, service: ServiceName): Promise<void> {
   world.drops.push(Date.now());
 }
 
-/** `isTold`: the host has its replicas read it at once. Else they do when the old one is refused. */
+/** With `isTold`, the replicas read the new certificate at once. Otherwise they read it when a service refuses the old one. */
 async function rotateCertificate(
   world: World,
   { client, isTold, isRevoked }: PlannedEvent & { kind: 'rotate certificate' },
 ): Promise<void> {
   const old = world.certificates[client].at(-1)!;
   await world.issueCertificate(client);
-  // A replica may be at its end.
+  // A replica may be shutting down.
   const tell = (replica: Replica) => replica[client].auth.reloadCertificate().catch(() => false);
   if (isTold) await Promise.all(world.replicas.map(tell));
   if (isRevoked) world.services[CLIENTS[client].service].revokeCertificate(old);

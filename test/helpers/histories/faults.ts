@@ -6,12 +6,12 @@ import { type AnswerFault, type ConnectionFault, type RecordedRequest } from 'ne
  */
 export const SECRET = /S3cr3t|AppTok|eyJhbGciOi|PRIVATE KEY|MIGHAgEAMBMG|Bearer /;
 
-/** The secrets of a request, as a badly written service might send them back. */
+/** The secrets of a request, in the forms in which a badly written service might repeat them. */
 export function secretsOf({ headers, form }: RecordedRequest): string {
   return [...Object.values(headers), form?.client_secret].filter((value) => SECRET.test(value ?? '')).join();
 }
 
-/** Faults of one attempt. `sent`: the secrets of the request that is answered; `elsewhere`: another service. */
+/** Faults of one attempt. `sent` are the secrets of this request, and `elsewhere` is the address of another service. */
 export const API_FAULTS = {
   reset: () => 'reset',
   'reset after headers': () => 'reset-after-headers',
@@ -55,7 +55,7 @@ export const CONNECTION_FAULTS = {
   'unknown authority': { tlsAlert: 'unknown_ca' },
 } satisfies Record<string, ConnectionFault>;
 
-/** Fields that are read when the answer is sent. */
+/** Fields that are computed when the response is sent. */
 function quote(sent: () => string, ...fields: string[]): Record<string, string> {
   const get = () => `quoted: ${sent()}`;
   return Object.defineProperties(

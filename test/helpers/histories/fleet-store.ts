@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 
 export type StoreMode = 'store works' | 'store fails' | 'store hangs' | 'store is slow';
 
-/** What the replicas of a fleet share their tokens through, and what can go wrong with it. */
+/** The store through which the replicas of a fleet share their tokens, and the faults that it can have. */
 export class FleetStore implements TokenStore {
   readonly timeout = 100;
   mode: StoreMode = 'store works';
@@ -47,13 +47,13 @@ export class FleetStore implements TokenStore {
     this.#locks.clear();
   }
 
-  /** Each entry gets the value of another. */
+  /** Exchanges the values of the entries, so that each entry has the value of another one. */
   mixUp(): void {
     const values = [...this.#entries.values()];
     [...this.#entries.keys()].forEach((key, index) => this.#entries.set(key, values.at(index - 1)!));
   }
 
-  /** All that it keeps, as text. */
+  /** Everything in the store, as text. */
   get contents(): string {
     return JSON.stringify([...this.#entries, ...this.#locks]);
   }

@@ -12,7 +12,7 @@ import { World } from './world.js';
 
 const CALLS_PER_HISTORY = 500;
 
-/** How many calls there were, by what they ended with. */
+/** The number of calls for each way in which a call can end. */
 type Tally = Map<string, number>;
 
 /**
@@ -43,7 +43,7 @@ export async function playHistories(calls: number, atATime = 1): Promise<string>
   return `HISTORIES_SEED=${seed}: ${ends.map(([name, times]) => `${times} ${name}`).join(', ')}`;
 }
 
-/** Returns what is wrong, if anything. */
+/** Plays one history. Returns the faults that were found. */
 async function playAndJudge(seed: number, calls: number, tally: Tally): Promise<string[]> {
   const world = await World.start();
   const played = await playHistory(world, planHistory(seed, calls));
@@ -59,7 +59,7 @@ const CALM: Omit<PlannedCall, 'client'> = {
   timeout: 30_000,
 };
 
-/** After all of it, a replica that starts over the same store works. */
+/** After a history, a new replica with the same store must work. */
 async function callNewReplica(world: World): Promise<PlayedCall[]> {
   for (const simulator of Object.values(world.services)) simulator.clearFaults();
   world.store.mode = 'store works';
@@ -79,7 +79,7 @@ function wrongEnds(calm: PlayedCall[]): string[] {
     .map(({ id, outcome }) => `${id} did not succeed: ${everyForm(outcome)}`);
 }
 
-/** What is wrong on the wire, with the ends of calls, in logs, events and the store. */
+/** The faults on the wire, in the outcomes of calls, in logs, in events and in the store. */
 function judge(world: World, calls: readonly PlayedCall[]): string[] {
   const byId = new Map(calls.map((call) => [call.id, call]));
   const problems: string[] = [];

@@ -13,10 +13,10 @@ import { type PlayedCall } from './played-call.js';
 import { subjectOf, wrongHeaders } from './wire.js';
 import { type World } from './world.js';
 
-/** All that a call with valid input may reject with, by docs/calls.md. */
+/** The errors with which a call with valid input may reject (docs/calls.md). */
 const OURS = [ServiceApiError, ServiceConnectionError, ServiceTokenError, ServiceCertificateError];
 
-/** What is wrong with the end of a call. */
+/** The faults in the outcome of a call. */
 export function wrongOutcome(world: World, call: PlayedCall): string[] {
   const { outcome, signal, arrived, events } = call;
   if (outcome === undefined || outcome === 'late') return ['did not end within its time limit'];
@@ -46,7 +46,7 @@ function wrongError({ signal, faults }: PlayedCall, error: unknown): string[] {
   return wrong;
 }
 
-/** A call gets the answer that it was sent, and no other's. */
+/** A call must get its own response, and not that of another call. */
 function wrongValue(world: World, call: PlayedCall, value: unknown): string[] {
   const { kind, client, customer, id, faults } = call;
   const { service } = clientOf(client);
@@ -55,7 +55,7 @@ function wrongValue(world: World, call: PlayedCall, value: unknown): string[] {
     case 'list':
       return String(value) === service ? [] : [`got ${JSON.stringify(value)}`];
     case 'create':
-      // Answered 2xx without a body.
+      // The response had a status 2xx and no body.
       if (answer === undefined) return faults.includes('empty') ? [] : ['got nothing'];
       return answer.app_user_id === id ? [] : [`got the answer of ${String(answer.app_user_id)}`];
     case 'echo':
@@ -71,7 +71,7 @@ function wrongValue(world: World, call: PlayedCall, value: unknown): string[] {
   }
 }
 
-/** A POST is carried out once, and a call that says that it was not, was not. */
+/** A POST must be executed at most once. If its error says that it was not executed, the service must not have executed it. */
 function wrongEffect(
   world: World,
   call: PlayedCall,
@@ -90,7 +90,7 @@ function wrongEffect(
   const { error } = outcome;
   if (signal?.aborted && error === signal.reason) return [];
   const { outcomeUnknown = false, idempotencyKey } = error as Partial<ServiceConnectionError>;
-  // The answer to a second attempt: the service takes no key for customers.
+  // The response to a second attempt: the path of customers does not support idempotency keys.
   if (isKeyed && done === 1 && error instanceof ServiceApiError && error.status === 409) return [];
   if (done > 0 && !outcomeUnknown) return [`was carried out, but rejected with ${String(error)}`];
   const isOwnKey = arrived.length === 0 ? idempotencyKey !== undefined : keys.has(idempotencyKey);
@@ -99,7 +99,7 @@ function wrongEffect(
 
 const MAX_ATTEMPTS = 10;
 
-/** Another attempt follows a failure; of a change that was sent, only one that says that nothing was done. */
+/** A further attempt may follow only a failure. For a change that was sent, the failure must prove that it was not executed. */
 function wrongAttempts({ drops }: World, { kind, client, arrived, faults }: PlayedCall): string[] {
   if (arrived.length > MAX_ATTEMPTS) return [`was sent ${arrived.length} times`];
   return arrived.slice(1).flatMap((next, index) => {
@@ -107,7 +107,7 @@ function wrongAttempts({ drops }: World, { kind, client, arrived, faults }: Play
     const isRefused = [400, 401, 429].includes(status);
     if (kind === 'create' && client !== 'bolt') return isRefused ? [] : [`was sent again after ${status}`];
     const isLost = drops.some((at) => at >= receivedAt && at <= next.receivedAt);
-    // The attempts of this client have a short time limit of their own.
+    // This client sets a short `attemptTimeout`.
     const mayBeSlow = client === 'vault';
     const failed = status === 0 || status >= 400 || (faults[index] ?? null) !== null;
     return failed || isLost || mayBeSlow ? [] : [`was sent again after ${status}`];

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { CLIENTS, REPLICAS, SERVICES } from './clients.js';
 import { API_FAULTS, CONNECTION_FAULTS, TOKEN_FAULTS } from './faults.js';
 
-/** What one caller does, and what becomes of its attempts. */
+/** A call of one caller, and the faults of its attempts. */
 export interface PlannedCall {
   replica: number;
   client: keyof typeof CLIENTS;
@@ -10,17 +10,17 @@ export interface PlannedCall {
   customer: string;
   /** Milliseconds until the next call begins. */
   gap: number;
-  /** Milliseconds; null: the client's own limit. */
+  /** The time limit in milliseconds. null: the default of the client. */
   timeout: number | null;
-  /** Milliseconds until its caller aborts it, -1 before it begins; null: never. */
+  /** Milliseconds until the caller aborts the call. -1: before the call begins. null: never. */
   abort: number | null;
-  /** Of its first attempts that reach the service; null: an answer. */
+  /** The faults of the first attempts that reach the service. null: a normal response. */
   faults: (keyof typeof API_FAULTS | null)[];
-  /** It brings credentials of its own, which must not be sent. */
+  /** The call sets headers with credentials of its own, which must not be sent. */
   isForged: boolean;
 }
 
-/** What happens to everybody, just before the call with the number `at`. */
+/** An event that affects all clients, just before the call with the number `at`. */
 export type PlannedEvent = { at: number } & (
   | {
       kind: 'revoke tokens' | 'rotate secret' | 'drop connections' | 'impostor';

@@ -8,7 +8,7 @@ import { type History, type PlannedCall } from './plan.js';
 import { type Outcome, type PlayedCall } from './played-call.js';
 import { type World } from './world.js';
 
-/** A call that has not ended so long after its limit is not waited for. */
+/** A call that has not ended so long after its time limit counts as late. */
 const SLACK_MS = 1_000;
 
 /** Makes the calls of a history, while its events happen. Resolves when each has ended, or its time is over. */
@@ -27,7 +27,7 @@ export async function playHistory(world: World, { calls, events }: History): Pro
   return [...played.values()];
 }
 
-/** Has the planned faults happen to the attempts of each call. */
+/** Makes the service respond to the attempts of each call with the planned faults. */
 function planFaults({ services }: World, played: ReadonlyMap<string, PlayedCall>): void {
   const attempts = new Map<PlayedCall, number>();
   const known = new WeakMap<RecordedRequest, string | null>();
@@ -61,7 +61,7 @@ export function toPlayed(planned: PlannedCall, id: string, replica: Replica): Pl
   return { ...planned, id, certificate: subject, arrived: [], events: [] };
 }
 
-/** Never rejects. */
+/** Makes one call, and records its outcome. Never rejects. */
 export async function playCall(world: World, call: PlayedCall, replica: Replica): Promise<void> {
   const controller = new AbortController();
   const abort = (): void => controller.abort(new Error('The host ended it'));
@@ -117,7 +117,7 @@ async function make(call: PlayedCall, replica: Replica): Promise<unknown> {
   }
 }
 
-/** What the browser does with the parameters that it was given. Whether the session begins is of no interest here. */
+/** Starts the session as the browser would, with the parameters from the backend. Ignores whether the session begins. */
 function startSession(world: World, { client, id }: PlayedCall, parameters: unknown): Promise<void> {
   const { service, mode } = clientOf(client);
   const { urls } = world.services[service];

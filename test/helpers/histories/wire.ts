@@ -5,16 +5,16 @@ import { type PlayedCall } from './played-call.js';
 import { type World } from './world.js';
 
 const CUSTOMER_SCOPES = /^(api|customer\.c-[1-4])$/;
-/** Where the calls of a client arrive. */
+/** The service at which the calls of a client arrive. */
 const FACES = { acme: 'oauth-base', vault: 'base', bolt: 'oauth-base', box: 'sandbox' } as const;
 
-/** What a service has issued the token for; `undefined` if it is none of its tokens. */
+/** The scope of a token that the service has issued; `undefined` for any other token. */
 export function subjectOf(world: World, service: ServiceName, token: unknown): string {
   const subject = world.services[service].issuedFor(String(token));
   return `${subject?.scope} in ${subject?.environment}`;
 }
 
-/** What is wrong with the headers of a call: exactly one has a secret, and it is the client's own. */
+/** The faults in the headers of a call. Exactly one header must contain a secret: that of the client itself. */
 export function wrongHeaders(
   world: World,
   client: ClientName,
@@ -35,7 +35,7 @@ export function wrongHeaders(
     : [`has the token of ${subject} in ${name}`];
 }
 
-/** What is wrong with one request that arrived at a service. */
+/** The faults in one request that arrived at a service. */
 export function wrongRequest(
   world: World,
   service: ServiceName,
@@ -55,7 +55,7 @@ export function wrongRequest(
   return [...faults, ...wrongCertificate(record, FACES[call.client], call)];
 }
 
-/** A client shows its own certificate, and none that was replaced before the call. */
+/** A client must present its own certificate, and none that was replaced before the call began. */
 function wrongCertificate(
   { certificateSubject: subject }: RecordedRequest,
   face: string,
@@ -68,7 +68,7 @@ function wrongCertificate(
   return owner === client && Number(number) >= Number(oldest) ? [] : [`shows ${subject}, not ${certificate}`];
 }
 
-/** Own id, own secret (perhaps one that has been replaced), nothing else that is secret. */
+/** A token request must contain the client's own id and secret (perhaps a replaced one), and no other secret. */
 function wrongTokenRequest(world: World, service: ServiceName, record: RecordedRequest): string[] {
   const { form = {}, environment, certificateSubject: subject } = record;
   const { client_secret = '', ...others } = form;
@@ -83,7 +83,7 @@ function wrongTokenRequest(world: World, service: ServiceName, record: RecordedR
   return faults;
 }
 
-/** What a browser sends: the token of the customer whose session it is. */
+/** A browser must send the token of the customer to whom the session belongs. */
 function wrongSession(world: World, call: PlayedCall, { json, environment }: RecordedRequest): string[] {
   const { customer_id, access_token, app_token } = json as Record<string, unknown>;
   const { service } = clientOf(call.client);

@@ -18,7 +18,7 @@ import {
 } from './clients.js';
 import { FleetStore } from './fleet-store.js';
 
-/** Milliseconds for all to end: far more than it takes. */
+/** Milliseconds in which all calls must end. They usually need far less. */
 const END_MS = 10_000;
 
 /** Two services, and a fleet of replicas that share one store. */
@@ -29,13 +29,13 @@ export class World {
   readonly services: Readonly<Record<ServiceName, ServiceSimulator>>;
   /** All client secrets that were valid at some time. */
   readonly secrets: Record<ServiceName, string[]>;
-  /** Those of each client that has one; the last is the one to use. */
+  /** The client certificates of each client that has its own, the current one last. */
   readonly certificates: Record<'vault' | 'bolt', IssuedCertificate[]> = { vault: [], bolt: [] };
-  /** When connections were ended that may have had an answer on its way. */
+  /** The times at which connections were ended, perhaps with a response on its way. */
   readonly drops: number[] = [];
-  /** Of those who start sessions. */
+  /** The customers who start sessions. */
   readonly browsers: Readonly<Record<ServiceName, Agent>>;
-  /** What went wrong that is of no single call or request. */
+  /** Faults that belong to no single call or request. */
   readonly problems: string[] = [];
   replicas: Replica[] = [];
   readonly #open = new Set<Replica>();
@@ -56,7 +56,7 @@ export class World {
         clientSecret: makeSecret(),
         appToken: `AppTok${randomBytes(18).toString('base64url')}`,
         banks: [name],
-        // Only the clients end connections that are idle.
+        // The server never closes an idle connection. Only the clients do.
         keepAliveTimeoutMs: 60_000,
       });
     const [acme, bolt] = await Promise.all([start('acme'), start('bolt')]);
@@ -81,7 +81,7 @@ export class World {
     this.services[service].dropConnections();
   }
 
-  /** Its calls fail from now on, until another one has started in its place. */
+  /** Shuts a replica down. Its calls fail until another replica has started in its place. */
   async restart(index: number): Promise<void> {
     const old = this.replicas[index];
     if (!this.#open.has(old)) return;
@@ -124,7 +124,7 @@ export class World {
       tokenStore: this.store,
       http: {
         timeout: TIMEOUT_MS,
-        // An attempt is cut by the limit of its call alone, however slow the machine is.
+        // Only the time limit of the call ends an attempt, however slow the machine is.
         attemptTimeout: TIMEOUT_MS,
         connectTimeout: TIMEOUT_MS,
         shutdownTimeout: 300,
@@ -138,5 +138,5 @@ export class World {
 
 const pick = ({ certificate, privateKey }: IssuedCertificate) => ({ certificate, privateKey });
 
-/** Ends in characters that arrive changed if a client does not form-encode them. */
+/** Makes a secret that ends in characters which a client must form-encode. */
 const makeSecret = () => `S3cr3t${randomBytes(18).toString('base64url')}+/=&%`;

@@ -52,7 +52,7 @@ const HTML = { 'content-type': 'text/html' };
 const PLAIN = '<html><h1>Access denied</h1></html>';
 const NGINX =
   '<html>\r\n<head><title>400 No required SSL certificate was sent</title></head>\r\n<body></body></html>';
-/** A filter's, which withheld the answer to a call that was carried out. */
+/** The page of a firewall that replaces the service's response after the service has executed the call. */
 const WITHHELD = '<html>The answer was withheld. <a href="/ca">Install our root certificate</a></html>';
 
 const answering =
@@ -109,7 +109,7 @@ describe('Redirects', () => {
 
   it('are compared in a time that does not grow with the square of the path', () => {
     const path = `/a${'/'.repeat(1 << 18)}x`;
-    // Half a minute had passed.
+    // An earlier version took half a minute to compare these paths.
     expect(redirected(path, path)).toMatchObject({ kind: 'redirect', location: 'https://api.example' });
   });
 });
@@ -215,7 +215,7 @@ describe('Error responses', () => {
   it('show none of the tokens that the call has sent, not even the one before a replay', async () => {
     const { axios, arrived } = await setUp({
       listener: (_, response) => {
-        // Not both: one would hide the other.
+        // The response never contains both secrets, because either of them alone hides the whole text.
         const message = `session: ${arrived[0]?.headers.authorization}`;
         response.writeHead(401, { 'x-request-id': message }).end(JSON.stringify({ status: 401, message }));
       },
@@ -315,7 +315,7 @@ describe('The body of a successful response', () => {
       const url = new URL('${server.url}');
       const { body } = await exchange({ url, method: 'GET', headers: {}, agent: new Agent(), ...limits });
       console.log(body.length, body.every((byte) => byte === body[0]));`;
-    // A Buffer for each byte would take 200 MB.
+    // Keeping one Buffer for each byte would take 200 MB.
     const node = [process.execPath, '--no-warnings', '--max-old-space-size=64', '--import', REGISTER];
     const child = startProcess([...node, '--input-type=module', '--eval', program], { cwd: root });
     afterwards(() => server.close());
@@ -331,7 +331,7 @@ describe('A response that ends with its connection', () => {
     authority = await createAuthority();
   });
 
-  /** A server over TLS whose answers end with their connection, by a FIN without TLS's own end (close_notify). */
+  /** A TLS server that ends each response by closing the TCP connection, without the TLS alert close_notify. */
   async function ending(answer: Buffer) {
     const { serverChain: cert, server, chain: ca } = authority;
     let raw: Socket;
@@ -341,7 +341,7 @@ describe('A response that ends with its connection', () => {
       socket.on('error', () => undefined);
       socket.once('data', () => {
         requests += 1;
-        // Behind what TLS writes for it.
+        // After TLS has written the rest of the response.
         socket.write(answer, () => setImmediate(() => below.end()));
       });
     });
@@ -421,7 +421,7 @@ describe('A response that ends with its connection', () => {
   );
 });
 
-/** A page may come from a firewall that looks at answers, after the application acted. */
+/** An HTML page may come from a firewall that inspects responses, after the service has executed the call. */
 describe('A refusal of our credentials or certificate', () => {
   type Row = [
     method: string,
@@ -461,7 +461,7 @@ describe('A refusal of our credentials or certificate', () => {
     if (attempts === 2) expect((await outcome).data).toEqual({ ok: true });
     else expect(await errorOf(outcome)).toMatchObject({ status });
     expect(arrived).toHaveLength(attempts);
-    // What was renewed is there for the next call.
+    // The next call uses the renewed credentials.
     expect((await axios.get<unknown>('/a')).data).toEqual({ ok: true });
   });
 
@@ -490,7 +490,7 @@ describe('A refusal of our credentials or certificate', () => {
     },
   );
 
-  /** An identity whose reading never ends. */
+  /** An identity whose `reloadAfterRefusal()` never settles. */
   const hanging = (begun: () => void = () => undefined) => ({
     reloadAfterRefusal: () => {
       begun();
@@ -510,7 +510,7 @@ describe('A refusal of our credentials or certificate', () => {
   );
 
   describe('of a certificate that has worked before', () => {
-    /** Refused from its second call on, by a page, until the test says so; the new certificate is used from then on. */
+    /** A server that accepts the first call, and then refuses the certificate by an HTML page until the test calls `end()`. */
     const setUpRotation = async () => {
       const waits: boolean[] = [];
       let finish!: (hasOther: boolean) => void;
@@ -640,7 +640,7 @@ describe('parse', () => {
     const error = (await errorOf(http.get('/a?q=private-value', { parse }))) as ServiceApiError;
     expect(error).toBeInstanceOf(ServiceApiError);
     expect(everyForm(error)).not.toMatch(/private|planted/);
-    // A parser's refusal is no reason to send a call again.
+    // If `parse` refuses the response, the call is not sent again.
     expect(arrived).toHaveLength(1);
     return error;
   };
@@ -793,7 +793,7 @@ describe('The property response of an error', () => {
     try {
       json = JSON.parse(body);
     } catch {
-      // None.
+      // The body is not JSON.
     }
     return errorResponse(answer, json, [SECRET], 'Service-App-Token')();
   }
@@ -952,7 +952,7 @@ describe('Retry-After', () => {
     expect(parseRetryAfter({ 'retry-after': value }, NOW)).toBe(seconds);
   });
 
-  // The clock of this machine says 12:00:00; Retry-After names 12:00:30.
+  // The clock of this machine shows 12:00:00, and Retry-After is the date 12:00:30.
   it.each([
     [
       'a clock that is 2 minutes behind',

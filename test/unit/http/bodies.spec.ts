@@ -8,7 +8,7 @@ import { checkTimeout } from '../../../lib/exchange/call-limits.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { validateInput } from '../../../lib/http/request/validate-input.js';
 
-// A host may have changed axios's defaults before it loads this package.
+// A host application may change the defaults of axios before it loads this package.
 const axiosOwn = globalAxios.defaults.transformRequest;
 globalAxios.defaults.transformRequest = [() => 'of the host'];
 const { errorOf, setUp } = await import('./setup.js');
@@ -24,7 +24,7 @@ const filled = (): FormData => {
 };
 
 describe('A stream as the body', () => {
-  /** As the form-data package's class is made. */
+  /** A class like that of the package form-data. */
   class PackageForm extends PassThrough {
     append(): void {}
     getHeaders(): object {
@@ -123,7 +123,7 @@ describe('Request bodies', () => {
     ['a Blob', new Blob(['blob'], { type: 'text/y' })],
     ['a File', file],
   ];
-  /** They are sent as they are with a type of JSON too, of which axios would make JSON. */
+  /** These bodies are sent unchanged even with a JSON content type, for which axios would serialize them as JSON. */
   const FORMS: [string, unknown][] = [
     ['URLSearchParams', new URLSearchParams({ a: '1 ü' })],
     ['a form', filled()],

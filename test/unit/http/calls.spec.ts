@@ -125,7 +125,7 @@ describe('Calls', () => {
     const { axios, arrived } = await setUp();
     const error = await errorOf(axios.request({ url: '/a', ...options } as never));
     expect(error).toMatchObject({ code: 'invalid_request', faults: [{ property }] });
-    // A caller of the host can correct its own input alone, not the code.
+    // The host application's caller can correct its own input, but not a bug in the host's code.
     expect(answerOf(error)).toMatchObject({ status: isOfCaller ? 400 : 500 });
     expect(arrived).toHaveLength(0);
   });
@@ -145,7 +145,7 @@ describe('Calls', () => {
       const error = await errorOf(httpOf(axios).request(target as never));
       expect(error).toMatchObject({ faults: [{ property: 'path' }] });
     }
-    // Axios reads the method before the interceptors of the host.
+    // Axios reads the method before the host application's interceptors run.
     axios.interceptors.request.use((config) => ({ ...config, method: 7 as never }));
     expect(await errorOf(axios.get('/a'))).toMatchObject({ faults: [{ property: 'method' }] });
     expect(arrived).toHaveLength(0);
@@ -232,9 +232,9 @@ describe('Request headers', () => {
     ]);
   });
 
-  /** What a host got from its own caller, and passes on. */
+  /** Headers of an inbound request that a host application passes on. */
   const PASSED_ON = { 'Accept-Encoding': 'zstd', Range: 'bytes=0-4' };
-  /** A server of files: in parts, and compressed as it may. */
+  /** A file server, which responds with parts of a file and compresses them if the request allows it. */
   const files: RequestListener = ({ headers }, response) => {
     const whole = Buffer.from('{"iban":"x"}');
     const part = /^bytes=0-(\d+)$/.exec(headers.range ?? '');
@@ -369,7 +369,7 @@ describe('Code of the host application', () => {
       const seen: unknown[] = [];
       let late: object = {};
       axios.interceptors.request.use((config) => {
-        // Also later, as the host may keep it.
+        // The host may keep the object and print it later.
         seen.push(config, config.headers, plantedIn(config));
         config.headers.set({ AUTHORIZATION: 'Basic theirs', 'x-late': '1' });
         return Object.assign(config, late);
@@ -405,7 +405,7 @@ describe('Code of the host application', () => {
     const { axios, arrived } = await setUp();
     const kept: unknown[] = [];
     const transformRequest = function (this: InternalAxiosRequestConfig, data: unknown, headers: object) {
-      // The call hangs on this config until the adapter takes it.
+      // Until the adapter runs, the Call is a property of this config.
       kept.push(inspect(this, { depth: 20, showHidden: true, getters: true }));
       kept.push(plantedIn(this), plantedIn({ ...this }), this, headers);
       Object.assign(headers, { authorization: 'Basic theirs', 'SERVICE-APP-TOKEN': 'theirs', 'x-own': '1' });
@@ -431,7 +431,7 @@ describe('Code of the host application', () => {
     const { config } = await axios.get('/a');
     const controller = new AbortController();
     const seen: unknown[] = [config];
-    // However late the caller aborts, axios has no config to put into its own error.
+    // Even if the caller aborts late, axios has no config that it could put into its own error.
     axios.interceptors.request.use((given) => (queueMicrotask(() => controller.abort()), given));
     axios.interceptors.response.clear();
     seen.push(await errorOf(axios.get('/a', { signal: controller.signal })));
@@ -442,7 +442,7 @@ describe('Code of the host application', () => {
     seen.push(again);
     seen.push(await errorOf(globalAxios.request({ ...config, url: evil.server.url })));
     expect(plantedIn(seen)).toEqual([]);
-    // Through the instance it is a call like any other.
+    // A request through the instance is a call like any other.
     expect((await axios.request(config)).status).toBe(200);
     expect(arrived.every(({ headers }) => headers.authorization === OURS.authorization)).toBe(true);
     expect(evil.arrived).toHaveLength(0);
@@ -458,7 +458,7 @@ describe('Code of the host application', () => {
     const other = await setUp();
     other.axios.interceptors.request.eject(0);
     expect(await errorOf(other.axios.get('/a'))).toMatchObject(refused);
-    // Nothing was counted as in flight that a shutdown would wait for.
+    // No call counts as in flight, so a shutdown waits for nothing.
     await other.inFlight.drain();
     expect(other.inFlight.close()).toBe(0);
     axios.interceptors.request.clear();
@@ -562,7 +562,7 @@ describe('Options of axios that have no effect here', () => {
         const error = await errorOf(axios.post('/a', { b: 1 }, optionsOf(axios)));
         const faults = [{ property, message: expect.stringMatching(message) }];
         expect(error).toMatchObject({ code: 'invalid_request', faults });
-        // No caller of the application can correct it.
+        // The host application's caller cannot correct this.
         expect(answerOf(error)).toMatchObject({ status: 500 });
         expect(arrived).toHaveLength(0);
       }

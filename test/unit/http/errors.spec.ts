@@ -28,12 +28,12 @@ const certificate = { subject: 'CN=app', fingerprint256: 'AA:BB' } as Certificat
 const PAGE = '<html>The SSL certificate error</html>';
 const NONE_SENT = '<html>No required SSL certificate was sent</html>';
 const FORBIDDEN = '<html>Forbidden</html>';
-/** Of Apache 2.4 over TLS 1.3, with SSLVerifyClient in a Location. */
+/** The page of Apache 2.4 over TLS 1.3 with SSLVerifyClient in a Location. */
 const TOO_LATE =
   "<html><h1>Forbidden</h1><p>You don't have permission to access this resource.Reason: Cannot perform Post-Handshake Authentication.<br /></p></html>";
 
 describe('Errors of responses', () => {
-  /** As nock 15 writes it. */
+  /** The response of nock 15 to a request without a handler. */
   const NO_MATCH = JSON.stringify({
     code: 'ERR_NOCK_NO_MATCH',
     message: 'Nock: No match for request {"headers": ...}',
@@ -95,7 +95,7 @@ describe('Errors of responses', () => {
       hint: expect.stringMatching(/^Ask .* which types of keys/),
       options: ['tls.certificate'],
     });
-    // Without any it is clear what is missed.
+    // Without any certificate, the missing certificate is the cause.
     const none = explained(status, body, {}, '/a', { certificate: undefined });
     expect(none).toMatchObject({
       message: expect.stringMatching(/misses or rejects/),
@@ -131,7 +131,7 @@ describe('Errors of responses', () => {
         options: ['urls.baseUrl'],
       });
       expect(explained(status, body).message).not.toMatch(/sidecar/);
-      // What the service itself says.
+      // The message of the service itself.
       expect(explained(status, '{"status":500}', { addresses }).message).toMatch(/busy or out of order/);
     },
   );
@@ -413,7 +413,7 @@ const connection = (
 const input = ServiceRequestError.of('path', 'must be a string');
 const limited = new ServiceTokenError({ code: 'token_rate_limited', message: 'later', retryAfter: 1.2 });
 
-/** What the filter does in applications of other kinds: what it returns or throws. */
+/** What the filter returns or throws in applications that do not serve HTTP. */
 function caught(
   thrown: ServiceError,
   kind: string,
@@ -650,7 +650,7 @@ describe('ServiceExceptionFilter over HTTP', () => {
   });
   afterAll(() => Logger.overrideLogger(undefined as never));
 
-  /** What the filter does to a reply. */
+  /** The calls of the filter on a reply of the HTTP adapter. */
   function answered(thrown: ServiceError, request: object = HTTP1, more: object = {}, options?: object) {
     const replyCalls: unknown[] = [];
     const reply = {

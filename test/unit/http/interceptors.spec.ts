@@ -11,7 +11,7 @@ import { errorOf, failing, setUp } from './setup.js';
 
 const hang = (): Promise<never> => new Promise(() => undefined);
 const NOT_SETTLED = 'ERR_INTERCEPTOR_TIMEOUT';
-/** What the application's types say of a config. */
+/** The type of a config as a host application declares it. */
 type Config = InternalAxiosRequestConfig & { route?: string; pathParams?: object; idempotencyKey?: unknown };
 
 describe('An interceptor that never settles', () => {
@@ -38,7 +38,7 @@ describe('An interceptor that never settles', () => {
       ),
       hint: expect.stringContaining('a time limit of its own'),
     });
-    // The caller may have sent the same change again.
+    // The caller knows that the call has failed, and may already have sent the same change again. So nothing may be sent now.
     goOn();
     await until(() => settled);
     expect(arrived).toHaveLength(0);
@@ -63,7 +63,7 @@ describe('An interceptor that never settles', () => {
     const subscription = new ServiceHttpService(axios).httpService.get('/a').subscribe();
     await nextTurn();
     subscription.unsubscribe();
-    // It waits until no call is in flight.
+    // drain() waits until no call is in flight.
     await inFlight.drain();
   });
 
@@ -153,7 +153,7 @@ describe('Interceptors of the host application', () => {
     expect(arrived.map(({ body }) => body)).toEqual(Array(2).fill('{"b":1}'));
     const keys = arrived.map(({ headers }) => headers['idempotency-key']);
     expect(keys[0]).toBe(keys[1]);
-    // The first one may have been carried out, whatever is said of the second.
+    // The service may have executed the first request, whatever it responds to the second one.
     expect(error).toMatchObject({ status: 409, outcomeUnknown: true, idempotencyKey: keys[0] });
     expect(error).toMatchObject({ retryable: false });
   });
@@ -284,7 +284,7 @@ describe('Auth-headers interceptor', () => {
     let isTransformed = false;
     const transformRequest = () => void (isTransformed = true);
     const call = cold.axios.get('/a', { transformRequest });
-    // In the same turn.
+    // In the same turn of the event loop.
     expect(isTransformed).toBe(true);
     expect((await call).status).toBe(200);
     expect(cold.arrived[0]?.headers.authorization).toBeDefined();

@@ -23,7 +23,7 @@ import { nextTurn } from '../../../lib/time/clock.js';
 import { deadPort } from '../../helpers/loopback.js';
 import { BEARER, errorOf, failing, firstAnswered, setUp, type Setup } from './setup.js';
 
-/** The calls that the policy tells apart. */
+/** The kinds of calls that the retry policy distinguishes. */
 const CALLS = {
   GET: () => new Call('GET', new URL('https://api.example/a'), 1_000),
   readOnly: () => Object.assign(CALLS.POST(), { readOnly: true }),
@@ -41,9 +41,9 @@ const NONE: string[] = [];
 const READS = ['GET', 'readOnly'];
 const CHANGES = ['POST', 'random key', 'own key'];
 const ALL = [...READS, ...CHANGES];
-/** At once: a call that changes nothing, or has any key. */
+/** Calls that the module itself may repeat: they change nothing, or have an idempotency key. */
 const REPEATABLE = [...READS, 'random key', 'own key'];
-/** Later: a random key is lost with its call. */
+/** Calls that the caller may repeat later. A generated key does not count, because it is lost when the call ends. */
 const LATER = [...READS, 'own key'];
 const OWN = ['own key'];
 
@@ -60,11 +60,11 @@ const PASSING = ['refused', 'dns', 'timeout', 'reset', 'network'] as const;
 const OURS_REFUSED = { kind: 'tls', certificateRefused: true } as const;
 
 interface Row {
-  /** May be sent again at once. */
+  /** The calls that the module sends again. */
   again: string[];
-  /** Leaves those that change something in doubt. */
+  /** Whether the outcome of a change is unknown afterwards. */
   doubt: boolean;
-  /** May be sent again later, by their callers (error.retryable). */
+  /** The calls that their callers may send again later (error.retryable). */
   later: string[];
 }
 const PROVEN: Row = { again: NONE, doubt: false, later: NONE };
@@ -141,7 +141,7 @@ describe('Retry policy', () => {
       expect(namesOf(isAgain)).toEqual(again);
       expect(namesOf((call) => isOutcomeUnknown(call, outcome))).toEqual(doubt ? CHANGES : NONE);
       expect(namesOf((call) => outcomeFields(call, outcome).retryable)).toEqual(later);
-      // A change that is in doubt from an earlier attempt stays so, and may be sent later with a key of its caller alone.
+      // If an earlier attempt left the outcome of a change unknown, it stays unknown. Only with the caller's own key may it be sent again later.
       expect(namesOf((call) => isOutcomeUnknown(call, outcome), true)).toEqual(CHANGES);
       const reads = later.filter((name) => READS.includes(name));
       expect(namesOf((call) => outcomeFields(call, outcome).retryable, true)).toEqual([...reads, ...OWN]);
@@ -239,7 +239,7 @@ describe('Retry budget', () => {
   });
 });
 
-/** An exchange that answers 503, and then with success. */
+/** An exchange that responds with 503 once, and then with success. */
 async function busy(retryAfter: string | undefined, random = 0) {
   const requests: unknown[] = [];
   const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
@@ -372,7 +372,7 @@ describe('Attempts of a call', () => {
     'wait at least the usual pause for Retry-After %s',
     async (value) => {
       const { axios, requests } = await busy(value);
-      // Which does not fit into its time.
+      // This pause does not fit into the time limit of the call.
       const error = await errorOf(axios.get('/a', { timeout: 100 }));
       expect(error).toMatchObject({ status: 503, retryAfter: 0 });
       expect(requests).toHaveLength(1);
@@ -407,7 +407,7 @@ describe('Attempts of a call', () => {
     const silent = await setUp({ listener: () => undefined });
     expect(await errorOf(silent.axios.get('/a', { timeout: 1_000 }))).toMatchObject({ kind: 'timeout' });
     expect(silent.arrived).toHaveLength(1);
-    // Not what was left of it for the last one.
+    // The error shows the time limit of the call, not the rest that the last attempt had.
     let requests = 0;
     const listener: RequestListener = (request) => {
       requests += 1;
@@ -507,7 +507,7 @@ describe('A POST with a key after an attempt that may have been executed', () =>
         answer: ({ url: { pathname }, signal }) => {
           paths.push(pathname);
           if (pathname === '/b') return new Promise((_, reject) => signal?.addEventListener('abort', reject));
-          // Before the turn of the next attempt.
+          // Before the turn of the event loop in which the next attempt begins.
           setImmediate(() => (how === 'cancel' ? source.cancel() : inFlight.close()));
           return new ExchangeFault(closed);
         },
@@ -572,7 +572,7 @@ describe('A POST with a key', () => {
 
 const caller = new AsyncLocalStorage<string>();
 
-/** A client whose exchanges end when the test says so. */
+/** A client whose exchanges end when the test ends them. */
 async function held(parts: { identity?: object } = {}) {
   const begun: { request: ExchangeRequest; caller?: string; end: () => void }[] = [];
   const answer = (request: ExchangeRequest) =>
@@ -582,7 +582,7 @@ async function held(parts: { identity?: object } = {}) {
     });
   const made = await setUp({ ...parts, answer, retries: 0 });
   const paths = (): string[] => begun.map(({ request }) => request.url.pathname);
-  /** Resolves when the call's exchange may have begun, in the turn in which the call was made. */
+  /** Resolves after the exchange of a call could have begun, if it begins in the turn in which the call was made. */
   const thisTurn = async (): Promise<void> => {
     for (let step = 0; step < 50; step += 1) await Promise.resolve();
   };

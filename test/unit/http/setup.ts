@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-/** Runs when the test is over. */
+/** Functions that run after the test. */
 export const afterwards = (close: () => Promise<void> | void): void => void closing.push(close);
 
 export interface Arrived {
@@ -42,24 +42,24 @@ export interface Setup {
   idempotencyHeader?: string;
   onCall?: HttpSettings['onCall'];
   timeoutMs?: number;
-  /** In place of the server, of which nothing is asked then. */
+  /** Makes the responses. The client then sends nothing to the server. */
   answer?: (request: ExchangeRequest) => GivenAnswer | Promise<GivenAnswer>;
   budget?: RetryBudget;
-  /** Of the wait before a retry, in [0, 1). Default 0: no wait. */
+  /** The random number for the pause before a retry, in [0, 1). Default 0: no pause. */
   random?: number;
   agent?: Agent;
   identity?: Partial<Identity>;
-  /** What is sent with a call. Default: a bearer and the app token. */
+  /** The headers that authenticate a call. Default: a bearer token and the app token. */
   credentials?: Record<string, string>;
-  /** In their place: those of the moment. */
+  /** Returns the current headers, in place of `credentials`. */
   credentialsNow?: () => Record<string, string>;
-  /** No token yet: it has to be waited for. */
+  /** No token is cached: a call waits until this function resolves. */
   cold?: (wait: WaitOptions) => Promise<void>;
 }
 
 type Made<T> = { [Key in keyof T]?: Partial<T[Key]> };
 
-/** A client of these options and parts; what is left out is as quiet and as usual as it can be. */
+/** The options and parts of a client under test. Each part that is left out gets a default that does nothing unusual. */
 export function clientOf(
   options: Made<ResolvedOptions> = {},
   parts: Made<ClientContext> = {},
@@ -89,7 +89,7 @@ export function clientOf(
   } as unknown as ClientContext;
 }
 
-/** The module's axios over a real server, or the double of an exchange; what is above and beside it is made up. */
+/** Makes the module's axios instance over a real server, or over the double `answer`. The other parts of the client are doubles. */
 export async function setUp(setup: Setup = {}) {
   const arrived: Arrived[] = [];
   const server = await httpServer((request, response) => {
@@ -151,7 +151,7 @@ export async function setUp(setup: Setup = {}) {
   return { axios, arrived, inFlight, renewals, server, agent };
 }
 
-/** Answers the first request so, then with success. */
+/** Handles the first request with this listener, and all later ones with success. */
 export const firstAnswered = (
   status: number,
   headers: Record<string, string>,
@@ -165,7 +165,7 @@ export const firstAnswered = (
   };
 };
 
-/** Answers with these statuses, then with success. */
+/** Responds with these statuses, one for each request, and then with success. */
 export const failing = (...statuses: number[]): RequestListener => {
   const left = [...statuses];
   return (_, response) => {
@@ -184,10 +184,10 @@ export const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-/** All that a host could find in a value. */
+/** Every text form of a value that a host application could log. */
 export const everything = (value: unknown): string => inspect(value, { depth: 20, showHidden: true });
 
-/** Where a host could find a credential in a value: some places, as all of them would keep Jest busy for minutes. */
+/** Some text forms of a value in which a host could find a credential. All of them would take jest minutes. */
 export const plantedIn = (value: unknown): string[] => {
   const parts = everything(value).split('planted').slice(0, -1);
   return parts.slice(0, 5).map((before) => `${before.slice(-60)}planted`);
