@@ -6,16 +6,16 @@ export interface ConnectProxy {
   url: string;
   /** Host and port of each CONNECT. */
   targets: string[];
-  /** The headers of each. */
+  /** The headers of each CONNECT. */
   headers: http.IncomingHttpHeaders[];
-  /** The `Proxy-Authorization` of each; empty without one. */
+  /** The `Proxy-Authorization` header of each CONNECT, or an empty text. */
   credentials: string[];
   /** Ends all tunnels, without waiting. */
   drop(): void;
   stop(): Promise<void>;
 }
 
-/** A real proxy on loopback that opens a tunnel to wherever it is asked to. */
+/** Starts a real proxy on loopback that opens a tunnel to the target of each CONNECT. */
 export async function startConnectProxy(): Promise<ConnectProxy> {
   const server = http.createServer();
   const sockets = new Set<net.Socket>();

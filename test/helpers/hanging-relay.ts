@@ -3,13 +3,13 @@ import { rawServer, type Loopback } from './loopback.js';
 
 export interface HangingRelay extends Loopback {
   connections: number;
-  /** How many of the next connections are accepted and get no byte. */
+  /** The number of next connections that the relay accepts but never sends a byte to. */
   hang: number;
 }
 
 /**
- * A TCP relay to a port. With `proxy` it is one for CONNECT: a connection that does not hang is answered 200, and leads
- * to that port.
+ * Starts a TCP relay to a port. With `proxy`, the relay is a CONNECT proxy: if a connection does not hang, the relay responds
+ * to CONNECT with 200 and forwards the connection to that port.
  */
 export async function hangingRelay(target: number, { proxy = false } = {}): Promise<HangingRelay> {
   const relay: HangingRelay = {

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** An nginx of the test's own, with all its files in a temporary folder. `servers`: what stands in its http block. */
+/** Starts an nginx with all its files in a temporary folder. `servers` is the content of the http block of its configuration. */
 export async function startNginx(program: string, servers: string): Promise<{ stop(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'nestjs-service-nginx-'));
   const folders = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
@@ -17,11 +17,11 @@ export async function startNginx(program: string, servers: string): Promise<{ st
   const nginx = spawn(program, ['-p', folder, '-c', 'nginx.conf', '-e', 'stderr'], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let said = '';
-  nginx.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
+  let errorOutput = '';
+  nginx.stderr.setEncoding('utf8').on('data', (text: string) => (errorOutput += text));
   for (const [, port] of servers.matchAll(/listen 127\.0\.0\.1:(\d+);/g)) {
     while (!(await accepts(Number(port)))) {
-      if (nginx.exitCode !== null) throw new Error(`nginx did not start: ${said}`);
+      if (nginx.exitCode !== null) throw new Error(`nginx did not start: ${errorOutput}`);
     }
   }
   return {

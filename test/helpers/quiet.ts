@@ -3,7 +3,7 @@ import { nodeProcess } from './node-process.js';
 
 /**
  * Runs before every spec file. A test fails if it prints something or Node emits a warning, so that the output of a
- * successful run contains only the results. A test that has to print uses `tell()`.
+ * successful run contains only the results. A test that has to print uses `printFigure()`.
  */
 const noise: string[] = [];
 

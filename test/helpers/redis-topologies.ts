@@ -5,9 +5,9 @@ import { startRedis, type RedisServer } from './redis.js';
 
 /** Several redis-servers with replicas, for tests of a failover. */
 export interface RedisTopology {
-  /** What a client is given: nodes of the cluster, or sentinels. */
+  /** The addresses that a client connects to first: nodes of the cluster, or sentinels. */
   seeds: { host: string; port: number }[];
-  /** All that there are. */
+  /** All keys on all masters. */
   keys(): Promise<string[]>;
   /** Makes a planned failover: the master of this key becomes a replica of its replica. */
   handOver(key: string): Promise<void>;
@@ -35,7 +35,7 @@ const SYNC = ['--repl-diskless-sync-delay', '0'];
 
 /** A node without slots. */
 export async function startClusterNode(program: string, ...options: string[]) {
-  // By default the port and 10,000, which can be more than there are.
+  // By default the bus port is the port plus 10,000, which can exceed 65,535.
   const busPort = await freePort();
   const cluster = ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'];
   const node = await startRedis(program, ...cluster, '--cluster-port', String(busPort), ...options);

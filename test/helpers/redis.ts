@@ -11,21 +11,21 @@ export interface RedisServer {
   /** redis://127.0.0.1:port */
   url: string;
   connect(): Promise<RedisClientType>;
-  /** Answers nothing from now on; connections stay open. */
+  /** Suspends the server: it sends no more replies, and its connections stay open. */
   freeze(): void;
   thaw(): void;
-  /** As a crash: connections are closed, nothing is saved. */
+  /** Kills the server: its connections are closed, and nothing is saved. */
   crash(): Promise<void>;
-  /** After a crash, at the same port. */
+  /** Starts the server again at the same port, after a crash. */
   restart(): Promise<void>;
-  /** To be called at the end. */
+  /** Kills the server and removes its folder. Each test calls this at its end. */
   kill(): Promise<void>;
 }
 
 /** A redis-server of the test's own, on loopback, with no data on disk. */
 export async function startRedis(program: string, ...options: string[]): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'nestjs-service-redis-'));
-  // Sentinel writes what it knows into its file.
+  // Sentinel saves its state in its configuration file, so the file must exist and be writable.
   const file = join(folder, 'redis.conf');
   await writeFile(file, '');
   const port = await freePort();

@@ -22,7 +22,7 @@ const LISTENING = `
   });
   server.listen({ host, port, backlog: 1 }, () => {
     parentPort.postMessage('listening');
-    // Nobody accepts until it is told to.
+    // Blocks the event loop of this thread until wake(), so that no connection is accepted before.
     Atomics.wait(sleeping, 0, 0);
   });`;
 
