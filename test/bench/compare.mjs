@@ -2,10 +2,12 @@
 //
 //   compare.mjs <URL of the other build> <ms that each answer takes>
 import { BARE, FLOOR, NOTHING, OURS, RECIPE, sampleCalls, THIN } from './call-blocks.mjs';
-import { median, printTable, ratios, round, spread } from './harness.mjs';
+import { median, printTable, ratioRows, ratios, round, spread, startProcess } from './harness.mjs';
+import { startApi } from './service.mjs';
 
 const [before, delay] = process.argv.slice(2);
 const OAUTH = `${OURS}, OAuth`;
+const CONCURRENCY = [1, 20, 200];
 
 const { results, bytes } = await sampleCalls(
   [
@@ -20,7 +22,7 @@ const { results, bytes } = await sampleCalls(
     THIN,
     RECIPE,
   ],
-  { concurrency: [1, 20, 200], delayMs: Number(delay) },
+  { concurrency: CONCURRENCY, delayMs: Number(delay) },
 );
 
 const BEFORE = { now: 'before', 'now, again': 'before', 'now, OAuth': 'before, OAuth' };
@@ -45,4 +47,27 @@ for (const { concurrency, samples, latencies } of results) {
   const title = `${concurrency} at a time, ${bytes} bytes of JSON over kept-alive mTLS, after ${delay} ms`;
   printTable(title, rows);
   console.log(`\nTwo processes of the same code: ${spread(ratios(samples, 'now, again', 'now'), 2)}`);
+}
+
+// Where the server waits, the time of a block is the server's.
+if (Number(delay) === 0) await compareInOneProcess();
+
+async function compareInOneProcess() {
+  const { stop, body, origin, pems } = await startApi(0);
+  const builds = [
+    { name: 'now' },
+    { name: 'before', lib: before },
+    { name: 'now, again' },
+    { name: 'before, again', lib: before },
+  ];
+  const pair = await startProcess('pair', { is: OURS, api: { origin, pems, text: body }, builds });
+  try {
+    for (const concurrency of CONCURRENCY) {
+      const samples = new Map(await pair.ask({ concurrency }));
+      printTable(`${concurrency} at a time, in one process`, ratioRows(samples, 'CPU us', 'before'));
+    }
+  } finally {
+    pair.stop();
+    stop();
+  }
 }

@@ -22,6 +22,7 @@ import {
   type HttpCallOptions,
   type HttpResponse,
   ServiceApiError,
+  type ServiceCallEvent,
   ServiceCertificateError,
   ServiceConnectionError,
   ServiceExceptionFilter,
@@ -320,9 +321,12 @@ describe('A refused certificate', () => {
     'of the server, %s, fails the call without a retry and names the cause',
     async (_, given, reason, message) => {
       await own.useServerCertificate(given);
-      const api = await startModule(own.moduleOptions({ authentication: 'mtls' }));
+      const attempts: number[] = [];
+      const http = { onCall: (event: ServiceCallEvent) => void attempts.push(event.attempts) };
+      const api = await startModule({ ...own.moduleOptions({ authentication: 'mtls' }), http });
       const error = await rejection(api.banks.list());
       expect(error).toMatchObject({ kind: 'tls', reason, outcomeUnknown: false });
+      expect(attempts).toEqual([1]);
       expect((error as Error).message).toMatch(message);
       expect(own.apiRequests).toHaveLength(0);
       await api.module.close();

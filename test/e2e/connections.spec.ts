@@ -192,7 +192,7 @@ describe('An attempt that hangs', () => {
   );
 });
 
-describe('A connection that the server closed while the event loop was blocked', () => {
+describe('A connection that the server has closed, while the event loop has not processed the FIN yet,', () => {
   let simulator: ServiceSimulator;
   let started: StartedModule;
   const create = () => started.customers.create({ app_user_id: randomUUID() });
