@@ -366,13 +366,13 @@ it('The api token is requested before waiting customer tokens, with few connecti
   expect(scopes).toHaveLength(CUSTOMERS + 1);
   expect(before).toBeLessThan(CUSTOMERS);
   expect(scopes.indexOf('api')).toBeLessThan(before);
-  // In the order of the calls, except for those that run at the same time.
+  // The requests arrive in the order of the calls, except for calls that run at the same time.
   const order = scopes.filter((scope) => scope !== 'api').map((scope) => Number(scope?.split('-')[1]));
   order.forEach((customer, place) => expect(Math.abs(customer - place)).toBeLessThanOrEqual(2));
   await module.close();
 });
 
-/** What hosts write; the compiler reads it too (npm run typecheck). */
+/** Code as a host application has it. `npm run typecheck` checks its types. */
 describe('http.response()', () => {
   const answers = (status: number, json: unknown, headers = {}) => fail({ status, json, headers });
   const refuse = (): never => {
@@ -708,7 +708,7 @@ const valibotBanks = v.array(v.object({ bank_identifier: v.string(), name: v.str
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const isTyped = <Expected>() => ({ by: <Actual>(_: Promise<Actual>, same: Same<Actual, Expected>) => same });
 
-/** What hosts write; the compiler reads it too (npm run typecheck). Nothing of it is called. */
+/** Code as a host application has it, only for `npm run typecheck`. No test calls it. */
 export function types(banks: BanksService, customers: CustomersService, http: ServiceHttpService): void {
   const own = null as unknown as AnswerSchema<Bank>;
   // As arktype's: a function that returns the value or its errors, and a schema.
@@ -739,7 +739,7 @@ export function types(banks: BanksService, customers: CustomersService, http: Se
   isTyped<string>().by(http.get<string>('/a', { responseType: 'text', timeout: 1 }), true);
   isTyped<number>().by(http.get('/a', { responseType: 'text', parse: (body) => Number(body) }), true);
   isTyped<HttpResponse<Uint8Array>>().by(http.response<Uint8Array>('/a', { responseType: 'bytes' }), true);
-  // Without it as before.
+  // Without the option, nothing changes.
   isTyped<BanksBody>().by(banks.list(), true);
   isTyped<string[]>().by(banks.list<string[]>({ timeout: 1 }), true);
   isTyped<Customer | undefined>().by(customers.create({ app_user_id: 'u-1' }), true);

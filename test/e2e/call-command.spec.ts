@@ -71,7 +71,7 @@ describe('The command nestjs-service call', () => {
   });
   afterAll(() => Promise.all([simulator.stop(), rm(folder, { recursive: true })]));
 
-  /** Runs it with an environment for production with mutual TLS, or another. */
+  /** Runs the command. Its default environment is production with mutual TLS. */
   async function call(args: string[], { env = simulator.env(), isTerminal = false } = {}) {
     const io = commandIo(env, { isTerminal, cwd: folder });
     const written: Uint8Array[] = [];

@@ -389,7 +389,7 @@ describe('An alert about our certificate', () => {
     for (const close of closes.splice(0).reverse()) await close();
   });
 
-  /** A client, and a server that refuses its certificate of one call; `done` counts the calls that it carried out. */
+  /** A client, and a server that refuses the client certificate for one call. `done` counts the calls that the server has executed. */
   async function refusing([version, when, alert]: [Version, When, number], hasNewPair: boolean) {
     const done: string[] = [];
     let left = 1;

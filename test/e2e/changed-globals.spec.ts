@@ -44,7 +44,7 @@ describe('An application that changes globals', () => {
   });
 });
 
-/** As global-agent's bootstrap() does it: whatever agent a request names, it gets another one. */
+/** Replaces the agent of every request, whatever agent the request names, as bootstrap() of global-agent does. */
 function replaceAgents(): () => void {
   const before = [https.request, http.request];
   const secure = new https.Agent({ keepAlive: true, rejectUnauthorized: false });

@@ -315,7 +315,7 @@ describe('ServiceModule with ConfigModule', () => {
       await rm(folder, { recursive: true });
     });
 
-    /** Starts where .env has these lines; the variables that are set of it are unset again. */
+    /** Starts an application in a folder whose .env has these lines. Afterwards it unsets the variables that were read from this file. */
     async function messageWith(lines: string[], beside: () => Imports, name?: string): Promise<string> {
       await writeFile('.env', lines.join('\n'));
       const { message } = await failure([...beside(), ServiceModule.forRoot({ name })]);

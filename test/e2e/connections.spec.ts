@@ -26,7 +26,7 @@ import { startSimulator } from '../helpers/simulators.js';
 import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
 import { until } from '../helpers/until.js';
 
-/** What hangs first and answers then, over real TLS. The cases only wait: they run beside each other. */
+/** Connections over real TLS that first hang and then respond. The tests mostly wait, so they run at the same time. */
 describe('An attempt that hangs', () => {
   interface Started extends StartedModule {
     simulator: ServiceSimulator;
@@ -248,7 +248,7 @@ describe('A call that waits for a token', () => {
     expect(simulator.apiRequests).toEqual([]);
     await calls;
     await started.customers.create({ app_user_id: 'u-1' });
-    // The second call, which ran beside the first, has one of its own.
+    // The second call ran at the same time as the first, so it has a connection of its own.
     expect(handshakes()).toBeLessThanOrEqual(2);
     expect(simulator.apiRequests.map(({ status }) => status)).toEqual([200, 200, 201]);
   });
@@ -267,11 +267,11 @@ describe('docs/certificates.md: a sidecar has the key', () => {
   let simulator: ServiceSimulator;
   let nginx: Awaited<ReturnType<typeof startNginx>> | undefined;
   let folder: string;
-  /** What is set where nginx shows the certificate, shows none to the API, and is before the token endpoint. */
+  /** The directives for three kinds of nginx: one presents the certificate to the API, one presents none, one is in front of the token endpoint. */
   let sidecar: string;
   let withoutCertificate: string;
   let tokenSidecar: string;
-  /** Shows no certificate to a service that refuses it in the handshake, with an alert. */
+  /** Presents no certificate to a service that then refuses the handshake with an alert. */
   let refused: string;
   let strict: ServiceSimulator;
 

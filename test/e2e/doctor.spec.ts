@@ -52,7 +52,7 @@ describe('The doctor and the start-up check of a broken set-up', () => {
   const withSetup = setupsOfBlock();
 
   it.each(Object.entries(BROKEN_SETUPS))('name the true cause: %s', async (_what, setup) => {
-    // Else it is a fault of the variables.
+    // Otherwise the fault is in the variables.
     const isOfConnection = setup.cause.includes('.');
     await withSetup(setup, async (variables, simulator) => {
       const secrets = { ...secretsOf(simulator), passwords: 's3cret-' };
@@ -67,7 +67,7 @@ describe('The doctor and the start-up check of a broken set-up', () => {
         message: expect.stringMatching(setup.words),
         remedy: expect.stringMatching(/\w{3}.*\.$/),
       });
-      // What follows from it is not reported as failed.
+      // The doctor does not report the consequences of this failure as further failures.
       if (isOfConnection) expect(failures).toHaveLength(1);
       expect(secretsIn(io.stdout() + io.stderr(), secrets)).toEqual([]);
 
@@ -85,7 +85,7 @@ describe('The doctor and the start-up check of a broken set-up', () => {
       expect(message.replace(/\n/g, ' ')).toMatch(new RegExp(setup.wordsAtStart ?? setup.words, 'i'));
       if (isOfConnection) {
         expect(errorCode).toBe('startup_check_failed');
-        // It makes two calls, and looks no further.
+        // The start-up check makes two calls, and checks nothing else.
         const check = setup.cause.startsWith('token') ? 'token.api' : 'api.banks';
         expect(message).toContain(`(${check})`);
         const text = expect.any(String);
@@ -97,7 +97,7 @@ describe('The doctor and the start-up check of a broken set-up', () => {
   });
 });
 
-/** Runs the doctor, and checks its exit code; what it printed. */
+/** Runs the doctor, and checks its exit code. Returns its output. */
 async function printed(code: 0 | 1, args: string[], io = commandIo()): Promise<string> {
   expect(await run(args, io, LIMITS)).toBe(code);
   return io.stdout();
@@ -199,7 +199,7 @@ describe('The doctor of a set-up that works', () => {
       const output = await printed(0, ['--env-file', file], commandIo({ SERVICE_APP_TOKEN }));
       expect(output).toMatch(/^ok +SERVICE_APP_TOKEN +set; not shown here \(the environment\)$/m);
       expect(output).toContain(`production (${file})`);
-      // Only the variables of proxies, as ConfigModule has it.
+      // Only the proxy variables, as ConfigModule reads them.
       expect({ ...process.env }).toStrictEqual({ ...before, NO_PROXY: 'of.the.file' });
     } finally {
       delete process.env.NO_PROXY;
@@ -353,7 +353,7 @@ describe('The doctor without connections', () => {
         / SERVICE_CLIENT_SECRET: .* contains a \$\. The doctor does not expand variables\. .*\(expandVariables\).* \\\$ for a literal \$\.$/,
       ),
     ]);
-    // Values of the process stay as they are.
+    // Variables that are already set in the process keep their values.
     expect(await rowsWith({ SERVICE_CLIENT_SECRET: 'pa$word' })).toBeNull();
     await rm(folder, { recursive: true });
   });
@@ -449,7 +449,7 @@ describe('A handshake shows whether the server asks for a client certificate', (
       expect(facts).toMatchObject({ established: true, askedForCertificate: true });
       expect(facts.fault).toBeUndefined();
     }
-    // Without any it sends an alert, and with another than it wants it ends the connection.
+    // Without a client certificate, the server sends an alert. With a certificate that it does not accept, it ends the connection.
     for (const [offered, message] of [
       [undefined, /^The server asks for a client certificate and none is offered \(/],
       [foreign, /^The server asked for the client certificate and then ended the connection.*"CN=app"/],

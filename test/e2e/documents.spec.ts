@@ -94,7 +94,7 @@ const documents = new Map(
 );
 const snippets = new Map<string, Snippets>();
 for (const [name, { fences }] of documents) {
-  // recipes.spec.ts runs those.
+  // recipes.spec.ts runs the snippets of the recipes.
   if (name === 'docs/recipes.md') continue;
   // A drain that a test can wait for.
   const blocks = fences.map((fence) => ({ ...fence, text: fence.text.replace('8_000', '1_500') }));
@@ -1117,7 +1117,7 @@ describe('docs/migration.md', () => {
     interface BankClient {
       banks(): Promise<unknown>;
     }
-    /** `imports`: those of the root module. */
+    /** @param imports the imports of the root module */
     const clientOf = async (path: string, imports: DynamicModule[] = []) => {
       const { BankClient, BankClientModule } = (await import(path)) as {
         BankClient: Type<BankClient>;

@@ -91,7 +91,7 @@ describe("http.proxy: 'environment'", () => {
     [{ all_proxy: PROXY }, PROXY],
     [{ https_proxy: PROXY, HTTPS_PROXY: OTHER, all_proxy: OTHER }, PROXY],
     [{ HTTPS_PROXY: PROXY, ALL_PROXY: OTHER, all_proxy: OTHER }, PROXY],
-    // For http addresses, of which only those on loopback are taken.
+    // HTTP_PROXY is for http addresses. The module accepts only http addresses on loopback.
     [{ HTTP_PROXY: PROXY, http_proxy: PROXY }, undefined],
   ])(
     'with %j uses the proxy %s for an https address, and none for an http address',

@@ -165,7 +165,7 @@ describe('http.onCall', () => {
       const signal = AbortSignal.abort(reason);
       expect(await Promise.all([call, rejection(service.list({ signal }))])).toEqual([reason, reason]);
       const late = new AbortController();
-      // Of a host that ends it behind our interceptor.
+      // The transformRequest of a host application that ends the call after our interceptor has run.
       const transformRequest = (data: unknown) => (late.abort(reason), data);
       const behind = http.axiosRef.get('/banks/v1', { signal: late.signal, transformRequest });
       expect(await rejection(behind)).toBeInstanceOf(Error);

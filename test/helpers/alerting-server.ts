@@ -69,7 +69,7 @@ class Tap extends Duplex {
     done(error);
   }
 
-  /** Sends a fatal alert as the server's next record (RFC 5246, 6.2.3.3; RFC 8446, 5.2); without one, it only ends. */
+  /** Sends a fatal alert as the server's next record (RFC 5246, 6.2.3.3; RFC 8446, 5.2). Without an alert, it only ends the connection. */
   alert(number?: number): void {
     if (number === undefined) return void this.raw.end();
     this.raw.end(this.version === 'TLSv1.3' ? this.#alert13(number) : this.#alert12(number));
@@ -117,7 +117,7 @@ class Tap extends Duplex {
   }
 }
 
-/** A fatal alert as it is sent before the handshake has keys (RFC 5246, 7.2). */
+/** A fatal alert in plain text, as a server sends it before the handshake has keys (RFC 5246, 7.2). */
 export function plainAlert(number: number): Buffer {
   return Buffer.from([ALERT, 3, 3, 0, 2, FATAL, number]);
 }
@@ -149,7 +149,7 @@ export interface AlertingServer {
   close(): Promise<void>;
 }
 
-/** Sends the alert on the connection that came last, and ends it; without an alert it only ends. */
+/** Sends the alert on the newest connection, and ends this connection. Without an alert, it only ends the connection. */
 export type SendAlert = (alert?: number) => void;
 
 /**

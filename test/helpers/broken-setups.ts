@@ -28,11 +28,11 @@ export interface BrokenSetup {
   wordsAtStart?: RegExp;
   /** Of a simulator of its own. */
   simulator?: SimulatorOptions;
-  /** The simulator is of no use after it. */
+  /** Whether the simulator cannot be used again afterwards. */
   spoils?: boolean;
   /** Default: production, mtls. */
   mode?: SimulatorModeOptions;
-  /** Breaks it. What it returns is changed in the variables; undefined takes one out. */
+  /** Breaks the setup. The returned variables replace those of the setup. A value of undefined removes a variable. */
   break(
     variables: Variables,
     context: SetupContext,
@@ -65,7 +65,7 @@ const proxyAnswering = (answer: string, context: SetupContext): Promise<string> 
     socket.once('data', () => socket.end(`HTTP/1.1 ${answer}\r\ncontent-length: 0\r\n\r\n`));
   }, context);
 
-/** Opens each tunnel, and what is behind it gets the first bytes of the handshake. */
+/** Opens each tunnel, and passes the first bytes of the TLS handshake to the given function. */
 const proxyWithTunnel = (inTunnel: (socket: Socket) => void, context: SetupContext): Promise<string> =>
   proxyServer((socket) => {
     socket.once('data', () => {
@@ -80,7 +80,7 @@ async function proxyServer(onSocket: (socket: Socket) => void, { later }: SetupC
   return proxy.url.replace('//', '//user:s3cret-of-the-proxy@');
 }
 
-/** What is wrong, by a name for it. */
+/** The broken setups by name. */
 export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   // Without a connection.
   'no variable at all': {
@@ -456,7 +456,7 @@ export function setupsOfBlock() {
   });
   afterAll(() => shared.stop());
 
-  /** Sets it up, and hands its variables to `use`; ends everything then. */
+  /** Makes the setup, calls `use` with its variables, and then ends everything. */
   return async <T>(
     { simulator: options, mode = MTLS, spoils, break: breakIt }: BrokenSetup,
     use: (variables: Variables, simulator: ServiceSimulator) => Promise<T>,
@@ -464,7 +464,7 @@ export function setupsOfBlock() {
     const simulator = options || spoils ? await startSimulator(options) : shared;
     const closes: (() => Promise<unknown>)[] = simulator === shared ? [] : [() => simulator.stop()];
     try {
-      // No more than the mode needs, and what it names.
+      // Only the variables that the mode needs, and those that the setup names.
       const before = simulator.env({ oauth: false, clientCertificate: false, oauthBaseUrl: true, ...mode });
       const later = (close: () => Promise<unknown>): void => void closes.push(close);
       const changes = await breakIt(before, { simulator, later });

@@ -20,7 +20,7 @@ const files = ({ certificate, privateKey }: CertificatePair) =>
     ['tls.key', privateKey],
   ] as const;
 
-/** Writes one file after the other. For a while they do not match. */
+/** Writes one file after the other. Between the two writes, the certificate and the key do not match. */
 export const byRename: Replacement = async (folder, pair) => {
   for (const [name, content] of files(pair)) {
     await writeFile(join(folder, `${name}.new`), content);

@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-// Node's own: a test may have replaced it.
+// Node's own function, because a test may have replaced the global one.
 import { setImmediate } from 'node:timers/promises';
 import { type Clock } from '../../lib/time/clock.js';
 

@@ -13,7 +13,7 @@ interface Replica {
   load?: SteadyLoad;
 }
 
-/** They share one event loop, which a host has for itself. */
+/** The hosts of this process share one event loop. A real host has an event loop of its own. */
 const STARTS_AT_A_TIME = 3;
 const CUSTOMERS_IN_A_ROUND = 5;
 /** With these, each replica gets a token of all of them at its start, and of some each second. */
@@ -91,7 +91,7 @@ async function obey({ order, count = 1, customer = '', perSecond = 0 }: FleetOrd
     case 'start':
       return start(count);
     case 'restart': {
-      // Those that have run for longest.
+      // The hosts that have run for longest.
       const old = replicas.splice(0, count);
       await Promise.all(old.map(stop));
       return start(count);
@@ -110,7 +110,7 @@ async function obey({ order, count = 1, customer = '', perSecond = 0 }: FleetOrd
       first.load = steadyLoad(() => list(first), { perSecond, concurrency: 2 });
       return undefined;
     case 'report': {
-      // A load of calls ends with it.
+      // A running load of calls ends with the process.
       if (SCOPES.length === 0) await first.load?.stop();
       const failed = [...failures, ...replicas.flatMap(({ load }) => load?.failures ?? [])];
       const report: FleetReport = { calls, failures: failed.map(String), lines, longestMs };

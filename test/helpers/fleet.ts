@@ -29,7 +29,7 @@ interface Answer {
   error?: string;
 }
 
-/** A process with hosts whose tokens are shared over Redis. It does what its parent orders. */
+/** A process with host applications that share their tokens over Redis. Its parent process sends it orders. */
 export class FleetProcess {
   readonly #child: ReturnType<typeof fork>;
   readonly #waiting = new Map<number, (answer: Answer) => void>();
@@ -65,7 +65,7 @@ export class FleetProcess {
     return (await answer) as T;
   }
 
-  /** Suspends it, as a debugger, a virtual machine or a serverless platform does. */
+  /** Suspends the process, as a debugger, a virtual machine or a serverless platform does. */
   suspend(): void {
     this.#child.kill('SIGSTOP');
   }

@@ -4,7 +4,7 @@ import { createClient, systemIo } from '../../lib/engine/create-client.js';
 import { type ServiceIo } from '../../lib/exchange/io.js';
 import { ClientIdentity, type Identity } from '../../lib/tls/client-identity.js';
 
-/** A client of these options, without Nest. `lines` has what it logs, each line with its level. */
+/** Makes a client with these options, without Nest. `lines` has its log lines, each with its level. */
 export async function makeClient(
   given: ServiceModuleOptions,
   {

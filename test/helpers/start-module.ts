@@ -37,7 +37,7 @@ export async function startModule(
   };
 }
 
-/** A module of doubles, as a host's test has it. */
+/** Starts a module with `stubService`, as the test of a host application does. */
 export async function startStubbed(
   doubles?: ServiceStubOptions,
 ): Promise<{ module: TestingModule; service: ServiceStub }> {

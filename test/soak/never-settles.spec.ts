@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { runSource } from '../helpers/source-process.js';
 
-/** Hosts by the function that never settles in them. If a host starts, `then` runs with it. */
+/** Host applications in which one function never settles, by the name of this function. If the host starts, `then` runs with it. */
 const HOSTS: Record<string, { imports: string; then?: string; fails: RegExp }> = {
   'the tls function': {
     imports: `ServiceModule.forRoot({ urls, appToken: 'token', authentication: 'mtls', tls: never })`,
@@ -47,7 +47,7 @@ const HOSTS: Record<string, { imports: string; then?: string; fails: RegExp }> =
   },
 };
 
-/** Starts the hosts one after another; prints how each ended, and the timers that it left. */
+/** Starts the hosts one after another. Prints how each host ended, and how many timers it left. */
 const program = `
   const { ServiceModule, ServiceAuthService } = await import(lib + '/index.ts');
   const { ConfigModule } = await import('@nestjs/config');

@@ -139,7 +139,7 @@ describe('Options and their documentation', () => {
   });
 
   function defaultOf(option: string): string | undefined {
-    // It depends on the environment.
+    // The default depends on the environment.
     if (option === 'authentication') return 'mtls';
     const value = valueOf(DEFAULTS, option) as string | number | boolean | undefined;
     return value === undefined ? undefined : String(value);

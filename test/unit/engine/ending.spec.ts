@@ -192,7 +192,7 @@ describe('Calls in flight', () => {
 });
 
 describe('A call that its caller aborts', () => {
-  /** A call of another place that waits for its token until it is ended. */
+  /** A call that waits for its token until the client is closed. */
   const waiting =
     (tell: () => void, ended: () => void = () => undefined) =>
     ({ signal }: WaitOptions): Promise<void> =>

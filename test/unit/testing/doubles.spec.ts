@@ -514,7 +514,7 @@ describe('stubService', () => {
   });
 });
 
-/** An error as it is read by a host; the address of the service and the time limit are others in a test. */
+/** The parts of an error that a host application reads, without the address and the time limit, which differ in a test. */
 function read(error: unknown): object {
   expect(error).toBeInstanceOf(ServiceError);
   const text = JSON.stringify(error)

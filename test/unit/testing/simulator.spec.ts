@@ -83,7 +83,7 @@ describe('Start and stop of ServiceSimulator', () => {
     expect(own.openConnections).toBeGreaterThanOrEqual(3);
     own.fail({ face: 'sandbox', fault: { tlsAlert: 'unknown_ca' } });
     expect(await failCode(sendWithoutClient(own, own.urls.sandboxUrl))).toContain('UNKNOWN_CA');
-    // Those of the late answer, of the trickle, of who waits for a request, and of the alert.
+    // The timers of the late response, of the trickle, of waitForRequest() and of the alert.
     expect(timers.running).toBeGreaterThanOrEqual(4);
 
     await Promise.all([own.stop(), own.stop()]);

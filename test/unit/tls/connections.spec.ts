@@ -111,7 +111,7 @@ const FOREIGN = answer('foreign');
 const headOf = (own: Buffer) => own.subarray(0, own.indexOf('\r\n\r\n') + 4);
 const withHeader = (own: Buffer, header: string) => own.toString().replace('\r\n', `\r\n${header}`);
 
-/** A server of bytes: what it answers to each request, and on which connections. */
+/** A server that writes the given bytes as the response to each request, and counts its connections. */
 async function setUp(
   way: Way,
   answering: Answering,
@@ -545,7 +545,7 @@ it('A connection on which the server has sent something first is not reused', as
   const { call, connections, sockets } = await setUp('TLSv1.3', (socket, own) => socket.write(own), {
     greeting,
   });
-  // An answer on a new connection: it may be one to the handshake, as 400 is. But the next call must not get ours.
+  // A response on a new connection may belong to the handshake, such as a 400. But the next call must not get our response.
   expect(await call('/a')).toBe('foreign');
   await until(() => sockets.size === 0);
   await call('/b');
@@ -822,7 +822,7 @@ describe('Verification of the server', () => {
     const foreign = await server({ demandCertificate: false }, await createAuthority('Foreign'));
     const used = await agent();
     Object.assign(used.options, { rejectUnauthorized: false, ca: [] });
-    // Node warns of it.
+    // Node emits a warning for this option.
     jest.spyOn(nodeProcess, 'emitWarning').mockReturnValue(undefined);
     nodeProcess.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     open.push(() => delete nodeProcess.env.NODE_TLS_REJECT_UNAUTHORIZED);

@@ -299,7 +299,7 @@ describe('IdentityWatch', () => {
     return new IdentityWatch({ ...defaults, ...settings }, 'a');
   }
 
-  /** Readings that end when the test says so. */
+  /** Readings of the files that the test ends. */
   function heldReadings() {
     const resolvers: ((digest: string) => void)[] = [];
     const read = () =>
@@ -814,7 +814,7 @@ describe('The agents of an identity', () => {
   });
 
   it('send the chain that follows the certificate', async () => {
-    // The server knows the root alone: it needs the intermediate from the client.
+    // The server knows only the root, so the client must send the intermediate certificate.
     const live = await server({ ca: authority.root.certificate });
     const pems = pemsOf(clients[0]);
     pems.certificate += authority.intermediate.certificate;

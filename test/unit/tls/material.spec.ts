@@ -159,7 +159,7 @@ const nowhere = () => ({ file: join(folder, 'nowhere.pem') });
 const openssh = pem('OPENSSH PRIVATE KEY', Buffer.alloc(120));
 const both = () => app.certificate + app.key;
 
-/** What is given in place of the good one; the option of the fault; its message. */
+/** The wrong value of an option, the option that the fault names, and the message of the fault. */
 type Fault = [what: string, given: () => Given | Promise<Given>, at: Key, says: RegExp];
 
 const OF_FILES: Fault[] = [
@@ -171,7 +171,7 @@ const OF_FILES: Fault[] = [
     /cannot be read \(not a regular file\)/,
   ],
   [
-    // Reading it would never end.
+    // Reading this pipe would never end, because nobody writes to it.
     'a pipe',
     () => {
       const path = join(folder, 'pipe');
@@ -261,7 +261,7 @@ const OF_CONTENTS: Fault[] = [
     /holds a public key, which is also in the certificate, and no private key .*, which belongs there\.$/,
   ],
   [
-    // As `certtool --to-p12` writes it without --outder.
+    // The format that `certtool --to-p12` writes without --outder.
     'PKCS#12 in PEM, as key',
     () => ({ privateKey: pem('PKCS12', Buffer.alloc(80)) }),
     'privateKey',

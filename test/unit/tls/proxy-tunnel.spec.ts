@@ -60,7 +60,7 @@ async function proxyServer(
       socket.write(ESTABLISHED);
       upstream.pipe(socket).pipe(upstream);
     });
-    // The end of one side goes through with what is before it.
+    // If one side ends its connection, the proxy first passes on what this side has sent, and then the end.
     upstream.on('error', () => socket.destroy());
     socket.on('close', () => upstream.destroy());
   });
@@ -104,7 +104,7 @@ function tunnelThrough({ url }: Proxy, timeout?: number): ProxyTunnel {
 const NOWHERE = 'https://127.0.0.1:1';
 const rejected = (code: unknown) => ({ status: 'rejected', reason: expect.objectContaining({ code }) });
 
-/** A time limit that no other socket has: the connection to the proxy is found by it. */
+/** A time limit that no other socket has, so that the test finds the connection to the proxy by this value. */
 const LIMIT = { connectTimeoutMs: 12_000 };
 function connectionsWithLimit(): () => net.Socket {
   const limits = jest.spyOn(net.Socket.prototype, 'setTimeout');
@@ -246,7 +246,7 @@ describe('A proxy tunnel', () => {
     });
     const agent = await agentThrough((await proxyServer()).url);
     const [response] = (await once(https.get(live.url, { agent }), 'response')) as [http.IncomingMessage];
-    // What the server sent has arrived, and the proxy has closed, long before it is read.
+    // The response of the server has arrived, and the proxy has closed the tunnel, long before the client reads the response.
     await once(response, 'readable');
     await new Promise((turn) => setTimeout(turn, 100));
     let bytes = 0;
@@ -417,7 +417,7 @@ describe('Proxy without a tunnel', () => {
 });
 
 describe('Broken tunnel', () => {
-  /** A call through it, over a connection that is idle now. Each CONNECT gives the proxy's end of a tunnel. */
+  /** Makes a call through the proxy, whose connection is idle afterwards. Each CONNECT gives the proxy's end of a tunnel. */
   async function idleTunnel(options: MtlsServerOptions = {}) {
     const live = await target({ keepAliveTimeout: 60_000, ...options });
     const ends: net.Socket[] = [];

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { createAuthority, type Authority } from '../../helpers/certificates.js';
 import { mtlsServer, type MtlsServer } from '../../helpers/mtls-server.js';
 
-/** Makes the contexts twice, as a rotation does, and connects with those of the token endpoint, then of the API, to each port. */
+/** Makes the secure contexts twice, as a rotation does. Connects to each port with the context of the token endpoint and with that of the API. */
 const PROGRAM = `
 import { rmSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -35,7 +35,7 @@ for (let round = 0; round < 2; round += 1) {
     seen.token.push(await outcome(tokenContext(), port));
     seen.api.push(await outcome(apiContext, port));
   }
-  // Node reads it as it starts; OpenSSL looks into its own files whenever it needs them.
+  // Node reads this file when it starts. OpenSSL reads its own files whenever it needs them.
   if (process.env.NODE_EXTRA_CA_CERTS) rmSync(ROOTS, { force: true });
 }
 for (const port of JSON.parse(PORTS)) seen.others.push(await outcome(undefined, port));

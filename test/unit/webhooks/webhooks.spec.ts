@@ -85,7 +85,7 @@ describe('verifyWebhook', () => {
       const verify = () => verifyWebhook(body as never, sign('s3cret', JSON.stringify(BODY)), 's3cret');
       expect(verify).toThrow(TypeError);
       expect(verify).toThrow(/a body that was parsed and serialised again has different bytes/);
-      // A request without a signature is no webhook: whoever sends it is told so, and causes no error.
+      // A request without a signature is no webhook. Its sender gets a 401, and the log has no error.
       expect(verifyWebhook(body as never, undefined, 's3cret')).toBe(false);
     },
   );
