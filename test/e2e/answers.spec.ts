@@ -22,7 +22,6 @@ import {
   type HttpCallOptions,
   type HttpResponse,
   ServiceApiError,
-  type ServiceCallEvent,
   ServiceCertificateError,
   ServiceConnectionError,
   ServiceExceptionFilter,
@@ -31,6 +30,7 @@ import {
   ServiceRequestError,
 } from 'nestjs-service';
 import { type FaultRule, type ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
+import { hangingRelay } from '../helpers/hanging-relay.js';
 import { onlyInSoak } from '../helpers/in-soak.js';
 import { httpServer } from '../helpers/loopback.js';
 import { warningsDuring } from '../helpers/node-process.js';
@@ -321,15 +321,19 @@ describe('A refused certificate', () => {
     'of the server, %s, fails the call without a retry and names the cause',
     async (_, given, reason, message) => {
       await own.useServerCertificate(given);
-      const attempts: number[] = [];
-      const http = { onCall: (event: ServiceCallEvent) => void attempts.push(event.attempts) };
-      const api = await startModule({ ...own.moduleOptions({ authentication: 'mtls' }), http });
+      const options = own.moduleOptions({ authentication: 'mtls' });
+      // A refused certificate ends the handshake, so a retry would reach the server only as another connection.
+      const url = new URL(options.urls.baseUrl ?? '');
+      const relay = await hangingRelay(Number(url.port));
+      url.port = String(relay.port);
+      const api = await startModule({ ...options, urls: { ...options.urls, baseUrl: url.href } });
       const error = await rejection(api.banks.list());
       expect(error).toMatchObject({ kind: 'tls', reason, outcomeUnknown: false });
-      expect(attempts).toEqual([1]);
       expect((error as Error).message).toMatch(message);
+      expect(relay.connections).toBe(1);
       expect(own.apiRequests).toHaveLength(0);
       await api.module.close();
+      await relay.close();
       await own.useServerCertificate();
     },
   );

@@ -16,6 +16,7 @@ import {
 } from 'nestjs-service';
 import { type ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
 import { run } from '../../lib/cli/doctor.js';
+import { blockEventLoop } from '../helpers/block-event-loop.js';
 import { commandIo } from '../helpers/command-io.js';
 import { hangingRelay, type HangingRelay } from '../helpers/hanging-relay.js';
 import { freePort } from '../helpers/loopback.js';
@@ -174,8 +175,8 @@ describe('An attempt that hangs', () => {
     await create();
     expect(relay.connections).toBe(2);
     const own = get(`https://127.0.0.1:${relay.port}`, { agent: auth.httpsAgent });
-    const [answer] = (await once(own, 'response')) as [IncomingMessage];
-    await once(answer.resume(), 'end');
+    const [response] = (await once(own, 'response')) as [IncomingMessage];
+    await once(response.resume(), 'end');
     await create();
     expect(relay.connections).toBe(4);
   });
@@ -196,7 +197,7 @@ describe('A connection that the server has closed, while the event loop has not 
   let simulator: ServiceSimulator;
   let started: StartedModule;
   const create = () => started.customers.create({ app_user_id: randomUUID() });
-  /** With a connection that is idle. */
+  /** Starts the application and makes a call, which leaves an idle connection. */
   async function start(http: ServiceHttpOptions = {}): Promise<void> {
     simulator = await startSimulator();
     started = await startModule({ ...simulator.moduleOptions({ authentication: 'mtls' }), http });
@@ -216,6 +217,8 @@ describe('A connection that the server has closed, while the event loop has not 
     await new Promise((resolve, reject) => {
       after(() => {
         simulator.dropConnections();
+        // The FIN arrives while the event loop is blocked, so the idle socket still looks open when the POST is sent.
+        blockEventLoop(20);
         create().then(resolve, reject);
       });
     });
