@@ -53,8 +53,8 @@ export function secretReader(source: SecretSource, folder: string): () => Promis
   return async () => (typeof source === 'function' ? Secret.of(await source()) : readSecret(source, folder));
 }
 
-/** The message for a function that returned no secret. */
-export const UNAVAILABLE = `its function threw, returned no text, or took longer than ${SOURCE_MS / 1000} s. The function's own error is left out, because it may quote the secret.`;
+/** The message for a function that returned no secret, and for a file that could not be read in time. */
+export const UNAVAILABLE = `its function threw, returned no text, or took longer than ${SOURCE_MS / 1000} s, or its file took so long to read. The function's own error is left out, because it may quote the secret.`;
 
 /**
  * Reads a secret within 8 s.
