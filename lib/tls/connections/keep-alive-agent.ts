@@ -48,7 +48,7 @@ const nodeAgent = Agent.prototype as unknown as AddsRequests;
  * a look for unread input. The look costs about 10 us (30 us if its code is cold). A stray response that arrives within so short a
  * time could just as well arrive a moment later, when the request is on its way and nothing can tell the two responses apart.
  */
-const JUST_USED_MS = 5;
+const JUST_USED_MS = 2;
 /** How long a preconnected socket waits for its request. */
 const PRECONNECTED_MS = 4_000;
 /** If a request gets no response for so long on a connection that was idle before, that connection was probably dead. */
