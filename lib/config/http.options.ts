@@ -44,7 +44,7 @@ export class ServiceHttpOptions {
 
   /**
    * Retries after the first attempt. A POST, PUT, PATCH or DELETE without an idempotency key or `readOnly` is retried only if
-   * it was certainly not carried out. Default 2. SERVICE_HTTP_RETRIES
+   * it was certainly not executed. Default 2. SERVICE_HTTP_RETRIES
    */
   @WholeNumber('HTTP_RETRIES', 0, 10, 'attempts')
   retries?: number | undefined;

@@ -71,9 +71,9 @@ export class ServiceApiError extends ServiceError {
    */
   readonly credentialFault: boolean;
   /**
-   * True if a POST, PUT, PATCH or DELETE may have been carried out: a 408, a status of 500 or more, a page (HTML) with 401 or
+   * True if a POST, PUT, PATCH or DELETE may have been executed: a 408, a status of 500 or more, a page (HTML) with 401 or
    * 403 or about the client certificate, a success whose body cannot be used or that `parse` refused, or an earlier attempt
-   * that may have been carried out.
+   * that may have been executed.
    */
   readonly outcomeUnknown: boolean;
   /**

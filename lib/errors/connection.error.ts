@@ -59,7 +59,7 @@ export class ServiceConnectionError extends ServiceError {
    */
   readonly reason?: string;
   /**
-   * True if the service may have carried out a POST, PUT, PATCH or DELETE: find out whether it did before you send the call
+   * True if the service may have executed a POST, PUT, PATCH or DELETE: find out whether it did before you send the call
    * again. False if the service certainly did nothing, and for calls that change nothing (GET, HEAD, OPTIONS, `readOnly`).
    */
   readonly outcomeUnknown: boolean;

@@ -21,7 +21,7 @@ export abstract class ServiceError extends Error {
   abstract readonly code: ServiceErrorCode;
   /**
    * Whether a job queue may send the same call again later, because it may succeed then and does no harm. For a call that
-   * changes something: true only if it was certainly not carried out, or if the caller supplied an `idempotencyKey`.
+   * changes something: true only if it was certainly not executed, or if the caller supplied an `idempotencyKey`.
    */
   readonly retryable: boolean;
   /** What to do, if known. For operators: do not show it to users of the application. */
@@ -32,7 +32,7 @@ export abstract class ServiceError extends Error {
   constructor(message: string, details: Remedy & { retryable?: boolean; outcomeUnknown?: boolean } = {}) {
     super(message);
     const { options, retryable = false, outcomeUnknown = false } = details;
-    const isInDoubt = outcomeUnknown && !message.includes('carried out');
+    const isInDoubt = outcomeUnknown && !/may have been executed|the call was executed/.test(message);
     const hint = isInDoubt ? explainDoubt(retryable, details.hint) : details.hint;
     this.retryable = retryable;
     // Not enumerable, like the name of Node's own errors.
@@ -52,8 +52,8 @@ export abstract class ServiceError extends Error {
 /** What to do first, before any other hint: a payment that is sent again without a look may be paid twice. */
 function explainDoubt(retryable: boolean, hint?: string): string {
   const first = retryable
-    ? 'The request may have been carried out: send it again later with the same idempotencyKey.'
-    : 'The request may have been carried out: find out whether it was before you send it again.';
+    ? 'The request may have been executed: send it again later with the same idempotencyKey.'
+    : 'The request may have been executed: find out whether it was before you send it again.';
   return hint ? `${first} ${hint}` : first;
 }
 

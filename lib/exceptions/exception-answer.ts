@@ -47,7 +47,7 @@ export interface ExceptionAnswerOptions {
 
 /** The service's statuses that say what the caller did wrong, so the caller gets them. */
 const PASSED_ON = new Set([400, 404, 409, 422]);
-const DOUBT = ' The request may have been carried out all the same.';
+const DOUBT = ' The request may have been executed all the same.';
 const FAILED = 'The service failed to answer this call.';
 const LATE = 'The service did not answer in time.';
 const UNAVAILABLE = 'The service cannot be reached at the moment.';

@@ -811,7 +811,7 @@ describe('parse', () => {
     fail({ status: 201, body: '' }, 2);
     const refused = rejection(customers.create({ app_user_id: 'u-2' }, { parse }));
     const message =
-      'POST /customers/v1: HTTP 201, but parse refused the missing body. By its status the call was carried out.';
+      'POST /customers/v1: HTTP 201, but parse refused the missing body. By its status the call was executed.';
     expect(await refused).toMatchObject({ code: 'invalid_response', message });
     const orNothing = parse.optional();
     expect(await customers.create({ app_user_id: 'u-3' }, { parse: orNothing })).toBeUndefined();
@@ -839,7 +839,7 @@ describe('parse', () => {
   });
 });
 
-const DOUBT = ' The request may have been carried out all the same.';
+const DOUBT = ' The request may have been executed all the same.';
 const UNAVAILABLE = 'The service cannot be reached at the moment.';
 const FAILED = 'The service failed to answer this call.';
 const API = /^\/(banks|customers)\/v1$/;

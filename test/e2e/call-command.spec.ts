@@ -146,7 +146,7 @@ describe('The command nestjs-service call', () => {
     expect({ code, printed }).toEqual({ code: 1, printed: '' });
     expect(simulator.apiRequests.map(({ method }) => method)).toEqual(['DELETE', 'DELETE']);
     expect(complained).not.toContain('HTTP 401');
-    expect(complained).toMatch(/connection_reset: .*\. The request may have been carried out/);
+    expect(complained).toMatch(/connection_reset: .*\. The request may have been executed/);
   });
 
   it('prints no body for HEAD', async () => {

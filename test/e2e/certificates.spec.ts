@@ -647,7 +647,7 @@ describe("A server that refuses without an alert, as Node's own does", () => {
       code: 'connection_reset',
       outcomeUnknown: true,
       message: expect.stringMatching(BOTH),
-      hint: expect.stringMatching(/^The request may have been carried out: .* Check tls\.certificate: /),
+      hint: expect.stringMatching(/^The request may have been executed: .* Check tls\.certificate: /),
     });
     expect(await http.post('/a', {})).toEqual({});
     expect(server.subjects).toEqual(['known']);

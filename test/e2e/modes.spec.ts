@@ -487,7 +487,7 @@ describe('http.requestId', () => {
     simulator.fail({ path: /customers/, fault: 'reset' });
     await host.request('POST', '/customers', { app_user_id: randomUUID() });
     const line =
-      /^502: connection_reset: .*; correlation id made-2\. The request may have been carried out: find out .*$/;
+      /^502: connection_reset: .*; correlation id made-2\. The request may have been executed: find out .*$/;
     expect(logger.lines).toContainEqual(expect.stringMatching(line));
   });
 

@@ -383,7 +383,7 @@ describe('idempotency key', () => {
     },
   );
 
-  it('errors from serviceErrors carry the idempotency key only if the request may have been carried out', () => {
+  it('errors from serviceErrors carry the idempotency key only if the request may have been executed', () => {
     const call = { method: 'POST', path: CUSTOMERS, idempotencyKey: 'k-1' };
     const key = { idempotencyKey: 'k-1' };
     expect(serviceErrors.connection('timeout', call)).toMatchObject({ ...key, outcomeUnknown: true });

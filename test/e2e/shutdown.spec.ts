@@ -325,7 +325,7 @@ describe('inbound requests whose calls a shutdown aborts', () => {
   afterEach(() => simulator.stop());
 
   it.each<Platform>(['express', 'fastify'])(
-    'callers of a host on %s get 503 if the shutdown aborts their call, and 502 if a change may have been carried out',
+    'callers of a host on %s get 503 if the shutdown aborts their call, and 502 if a change may have been executed',
     async (platform) => {
       simulator = await startSimulator();
       const options = simulator.moduleOptions({ environment: 'production', authentication: 'oauth' });
@@ -355,8 +355,7 @@ describe('inbound requests whose calls a shutdown aborts', () => {
       expect(create.status).toBe(502);
       expect(create.body).toEqual({
         statusCode: 502,
-        message:
-          'The service failed to answer this call. The request may have been carried out all the same.',
+        message: 'The service failed to answer this call. The request may have been executed all the same.',
         code: 'connection_closed',
       });
     },

@@ -52,6 +52,6 @@ function lateRefusal(
   reason?: string,
 ) {
   const which = certificate ? ` (fingerprint ${certificate.fingerprint256})` : '';
-  const message = `${where}: the server refused the client certificate${which} after the request was sent, so it may have been carried out (${reason}).`;
+  const message = `${where}: the server refused the client certificate${which} after the request was sent, so it may have been executed (${reason}).`;
   return { message, hint, options };
 }

@@ -144,7 +144,7 @@ export class CallResponse {
 
   get #carriedOut(): string {
     const wasDone = !isSafe(this.call) && isSuccess(this.received.status);
-    return wasDone ? ' By its status the call was carried out.' : '';
+    return wasDone ? ' By its status the call was executed.' : '';
   }
 }
 

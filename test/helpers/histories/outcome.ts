@@ -85,14 +85,14 @@ function wrongEffect(
   const isKeyed = client === 'bolt';
   if (isKeyed && (keys.size > 1 || keys.has(undefined)))
     return [`was sent with the keys ${[...keys].join()}`];
-  if (!isKeyed && done > 1) return [`was carried out ${done} times`];
-  if ('value' in outcome) return done > 0 || faults.includes('empty') ? [] : ['was not carried out'];
+  if (!isKeyed && done > 1) return [`was executed ${done} times`];
+  if ('value' in outcome) return done > 0 || faults.includes('empty') ? [] : ['was not executed'];
   const { error } = outcome;
   if (signal?.aborted && error === signal.reason) return [];
   const { outcomeUnknown = false, idempotencyKey } = error as Partial<ServiceConnectionError>;
   // The response to a second attempt: the path of customers does not support idempotency keys.
   if (isKeyed && done === 1 && error instanceof ServiceApiError && error.status === 409) return [];
-  if (done > 0 && !outcomeUnknown) return [`was carried out, but rejected with ${String(error)}`];
+  if (done > 0 && !outcomeUnknown) return [`was executed, but rejected with ${String(error)}`];
   const isOwnKey = arrived.length === 0 ? idempotencyKey !== undefined : keys.has(idempotencyKey);
   return isKeyed && outcomeUnknown && !isOwnKey ? ['rejected without its key'] : [];
 }

@@ -973,7 +973,7 @@ describe('Errors of this module', () => {
     { property: 'b', message: 'too' },
   ];
   const message = 'ours';
-  const doubt = 'The request may have been carried out: find out whether it was before you send it again.';
+  const doubt = 'The request may have been executed: find out whether it was before you send it again.';
 
   it.each<[string, ServiceError, object]>([
     [

@@ -268,8 +268,8 @@ describe('The body of a successful response', () => {
     ['GET', 200, '', /an empty body\.$/],
     ['GET', 201, ' \r\n\t', /an empty body\.$/],
     ['OPTIONS', 200, '', /an empty body\.$/],
-    ['POST', 201, '{"a"', /not JSON\. By its status the call was carried out\.$/],
-    ['DELETE', 200, PLAIN, /or a proxy\. By its status the call was carried out\.$/],
+    ['POST', 201, '{"a"', /not JSON\. By its status the call was executed\.$/],
+    ['DELETE', 200, PLAIN, /or a proxy\. By its status the call was executed\.$/],
   ])('makes the call fail as invalid_response: %s, %d, %j', async (method, status, body, message) => {
     const { axios } = await setUp({ listener: answering(status, body) });
     expect(await errorOf(axios.request({ url: '/a', method }))).toMatchObject({
@@ -707,10 +707,10 @@ describe('parse', () => {
     expect(answerOf(error)).toEqual({
       code: 'invalid_response',
       status: 502,
-      message: 'The service failed to answer this call. The request may have been carried out all the same.',
+      message: 'The service failed to answer this call. The request may have been executed all the same.',
     });
     expect(describeError(error)).toBe(
-      'invalid_response: POST /a: HTTP 201, but parse refused the body: customer_id. By its status the call was carried out; correlation id [not shown: it contains a secret or a part of one]',
+      'invalid_response: POST /a: HTTP 201, but parse refused the body: customer_id. By its status the call was executed; correlation id [not shown: it contains a secret or a part of one]',
     );
   });
 
@@ -720,7 +720,7 @@ describe('parse', () => {
     expect(await http.post('/a', {}, { parse: customer.optional() })).toBeUndefined();
     expect(await errorOf(http.post('/a', {}, { parse: customer }))).toMatchObject({
       code: 'invalid_response',
-      message: `POST /a: HTTP ${status}, but parse refused the missing body. By its status the call was carried out.`,
+      message: `POST /a: HTTP ${status}, but parse refused the missing body. By its status the call was executed.`,
     });
   });
 

@@ -400,7 +400,7 @@ describe('Errors of calls without a complete response', () => {
 
 const unavailable = 'The service cannot be reached at the moment.';
 const failed = 'The service failed to answer this call.';
-const doubt = ' The request may have been carried out all the same.';
+const doubt = ' The request may have been executed all the same.';
 
 const api = (status: number, more: object = {}): ServiceApiError =>
   new ServiceApiError({ message: 'ours', status, method: 'GET', path: '/a', ...more });
@@ -715,7 +715,7 @@ describe('ServiceExceptionFilter over HTTP', () => {
     [
       'with the doubt',
       connection('timeout', true),
-      'connection_timeout: ours; correlation id id-1. The request may have been carried out: find out whether it was before you send it again.',
+      'connection_timeout: ours; correlation id id-1. The request may have been executed: find out whether it was before you send it again.',
     ],
     ['without a doubt', connection('timeout'), 'connection_timeout: ours; correlation id id-1'],
     ['of a body', api(200, { code: 'invalid_response' }), 'invalid_response: ours'],
@@ -824,7 +824,7 @@ describe('The log line of an error', () => {
       outcomeUnknown: true,
     });
     expect(describeError(closed)).toBe(
-      'connection_closed: Shut down. The request may have been carried out: find out whether it was before you send it again.',
+      'connection_closed: Shut down. The request may have been executed: find out whether it was before you send it again.',
     );
   });
 });

@@ -122,7 +122,7 @@ function call(method: string, url: string): Promise<Answer> {
   });
 }
 
-/** The first to get a connection, and a change: only of this one nobody knows whether it was carried out. */
+/** The first to get a connection, and a change: only of this one nobody knows whether it was executed. */
 const SENT = 'POST /hangs';
 
 /** Calls that run when the signal comes: more than the connections that the host may open. */
@@ -190,7 +190,7 @@ function checkAnswers(answers: Answer[]): void {
     else {
       const isSent = index === WAITING.indexOf(SENT);
       assert.deepEqual([status, body.code], [isSent ? 502 : 503, 'connection_closed'], line);
-      assert.equal(/may have been carried out/.test(String(body.message)), isSent, line);
+      assert.equal(/may have been executed/.test(String(body.message)), isSent, line);
     }
   }
 }
@@ -205,7 +205,7 @@ function checkLog(text: string): void {
   assert.equal(others.length, 1, text);
   assert.match(
     others[0] ?? '',
-    /ERROR.*502: .*POST \/hangs.*The request may have been carried out: find out whether it was before you send it again\.$/,
+    /ERROR.*502: .*POST \/hangs.*The request may have been executed: find out whether it was before you send it again\.$/,
   );
 }
 
