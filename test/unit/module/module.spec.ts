@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, afterAll, describe, expect, it, jest } from '@jest/globals';
 import { Inject, Logger, Module, type FactoryProvider, type ModuleMetadata } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { Test } from '@nestjs/testing';
@@ -201,6 +201,16 @@ describe('imports: [ServiceModule], without forRoot()', () => {
     return FeatureModule;
   };
 
+  let endFactories: () => void = () => undefined;
+  const ended = new Promise<never>(
+    (_, reject) => (endFactories = () => reject(new Error('The test has ended'))),
+  );
+  ended.catch(() => undefined);
+  /** Once a provider has failed, Nest does not wait for the others. So this module waits in its factory, and reads no file. */
+  const pending = (given: { name?: string; isGlobal?: boolean }) =>
+    ServiceModule.forRootAsync({ ...given, useFactory: () => ended });
+  afterAll(() => endFactories());
+
   it.each<[string, ModuleMetadata]>([
     ['on its own', { imports: [ServiceModule] }],
     [
@@ -209,11 +219,11 @@ describe('imports: [ServiceModule], without forRoot()', () => {
     ],
     [
       'in a feature, before a named module',
-      { imports: [feature({ imports: [ServiceModule] }), ServiceModule.forRoot({ name: 'ksa' })] },
+      { imports: [feature({ imports: [ServiceModule] }), pending({ name: 'ksa' })] },
     ],
     [
       'in a feature, beside a global module',
-      { imports: [ServiceModule.forRoot({ isGlobal: true }), feature({ imports: [ServiceModule] })] },
+      { imports: [pending({ isGlobal: true }), feature({ imports: [ServiceModule] })] },
     ],
   ])('says what to import in its place: %s', async (_, metadata) => {
     const stubbed = Test.createTestingModule(metadata);
