@@ -12,7 +12,7 @@ export function withFigures(readme, tables, machine) {
   const [text] = readme.split(FIGURES);
   const sections = tables.map(({ title, rows }) => `### ${title}\n\n${toMarkdown(rows)}`);
   return `${text}${FIGURES}
-Less is better, except "resumed". A cell is a median, with the least and the most of all rounds in brackets. \`/ X\` is the ratio to X in the same
+Less is better. A cell is a median, with the least and the most of all rounds in brackets. \`/ X\` is the ratio to X in the same
 round. The hand-written recipe keeps a token in a variable until it expires; the @nestjs/axios recipe has an \`https.Agent\` and an interceptor.
 Measured on ${machine}, with ${versions()}.
 

@@ -1,6 +1,6 @@
 // Builds the package into a folder of the bench, installs the peers on first use, runs the parts one after another.
 //
-//   npm run bench [-- tokens memory boot calls]
+//   npm run bench [-- tokens memory boot calls round-trips]
 //   npm run bench -- compare [commit] [--delay <ms>]
 //
 // Prints tables of medians and ratios. A run of all parts writes the figures of README.md too. Never fails for a figure; exits
