@@ -10,6 +10,8 @@ export interface Remedy {
 /** What happened, and what to do about it. */
 export interface Explanation extends Remedy {
   message: string;
+  /** Whether the message says that the call was or may have been executed, so that the hint need not say so. */
+  saysOutcome?: boolean;
 }
 
 /**
@@ -29,11 +31,13 @@ export abstract class ServiceError extends Error {
   /** The options that the hint is about, the likeliest cause first. */
   declare readonly options?: readonly string[];
 
-  constructor(message: string, details: Remedy & { retryable?: boolean; outcomeUnknown?: boolean } = {}) {
+  constructor(
+    message: string,
+    details: Omit<Explanation, 'message'> & { retryable?: boolean; outcomeUnknown?: boolean } = {},
+  ) {
     super(message);
-    const { options, retryable = false, outcomeUnknown = false } = details;
-    const isInDoubt = outcomeUnknown && !/may have been executed|the call was executed/.test(message);
-    const hint = isInDoubt ? explainDoubt(retryable, details.hint) : details.hint;
+    const { options, retryable = false, outcomeUnknown = false, saysOutcome = false } = details;
+    const hint = outcomeUnknown && !saysOutcome ? explainDoubt(retryable, details.hint) : details.hint;
     this.retryable = retryable;
     // Not enumerable, like the name of Node's own errors.
     Object.defineProperty(this, 'name', { value: new.target.name, configurable: true, writable: true });

@@ -53,5 +53,5 @@ function lateRefusal(
 ) {
   const which = certificate ? ` (fingerprint ${certificate.fingerprint256})` : '';
   const message = `${where}: the server refused the client certificate${which} after the request was sent, so it may have been executed (${reason}).`;
-  return { message, hint, options };
+  return { message, hint, options, saysOutcome: true };
 }

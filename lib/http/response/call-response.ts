@@ -90,7 +90,8 @@ export class CallResponse {
       response: this.toErrorResponse(data),
       code: 'invalid_response',
       retryable: false,
-      message: `${this.name}, but parse refused the ${body === undefined ? 'missing ' : ''}body${where}.${this.#carriedOut}`,
+      message: `${this.name}, but parse refused the ${body === undefined ? 'missing ' : ''}body${where}.${this.#outcomeText}`,
+      saysOutcome: this.#wasExecuted,
     });
   }
 
@@ -136,15 +137,19 @@ export class CallResponse {
       ...this.errorFields,
       response: this.toErrorResponse(undefined),
       code: 'invalid_response',
-      message: `${this.name}, with ${what}.${this.#carriedOut}`,
+      message: `${this.name}, with ${what}.${this.#outcomeText}`,
+      saysOutcome: this.#wasExecuted,
       hint,
       options,
     });
   }
 
-  get #carriedOut(): string {
-    const wasDone = !isSafe(this.call) && isSuccess(this.received.status);
-    return wasDone ? ' By its status the call was executed.' : '';
+  get #wasExecuted(): boolean {
+    return !isSafe(this.call) && isSuccess(this.received.status);
+  }
+
+  get #outcomeText(): string {
+    return this.#wasExecuted ? ' By its status the call was executed.' : '';
   }
 }
 

@@ -115,6 +115,15 @@ describe('Redirects', () => {
 });
 
 describe('Error responses', () => {
+  it('have the hint about an unknown outcome even if the message of the service speaks of it', async () => {
+    const text = JSON.stringify({ status: 'FAILED', message: 'the call was executed' });
+    const { axios } = await setUp({ listener: answering(500, text) });
+    expect(await errorOf(axios.post('/a', {}))).toMatchObject({
+      message: expect.stringContaining('the call was executed'),
+      hint: expect.stringMatching(/^The request may have been executed: find out/),
+    });
+  });
+
   it('of nock say that the test has no interceptor, and do not quote the request with its credentials', async () => {
     const text = {
       code: 'ERR_NOCK_NO_MATCH',
@@ -188,7 +197,7 @@ describe('Error responses', () => {
     const { axios } = await setUp({
       listener: ({ url }, response) => {
         const message = url === '/long' ? 'said '.repeat(2_000) : `token ${BEARER} and ${APP_TOKEN}`;
-        response.writeHead(400).end(JSON.stringify({ status: 400, message: message }));
+        response.writeHead(400).end(JSON.stringify({ status: 400, message }));
       },
     });
     const long = (await errorOf(axios.get('/long'))) as ServiceApiError;
@@ -512,14 +521,14 @@ describe('A refusal of our credentials or certificate', () => {
   describe('of a certificate that has worked before', () => {
     /** A server that accepts the first call, and then refuses the certificate by an HTML page until the test calls `end()`. */
     const setUpRotation = async () => {
-      const waits: boolean[] = [];
+      const worked: boolean[] = [];
       let finish!: (hasOther: boolean) => void;
       const finished = new Promise<boolean>((resolve) => (finish = resolve));
       const identity = {
         certificate: { fingerprint256: 'old' } as CertificateSummary,
-        reloadAfterRefusal: (_refused?: CertificateSummary, mayWait = false) => {
-          waits.push(mayWait);
-          return mayWait ? finished : Promise.resolve(false);
+        reloadAfterRefusal: (_refused?: CertificateSummary, hasWorked = false) => {
+          worked.push(hasWorked);
+          return hasWorked ? finished : Promise.resolve(false);
         },
       };
       let isRefused = false;
@@ -534,11 +543,11 @@ describe('A refusal of our credentials or certificate', () => {
         isRefused = !hasOther;
         finish(hasOther);
       };
-      return { axios, arrived, waits, end };
+      return { axios, arrived, worked, end };
     };
 
     it('lets a GET wait for the new certificate, and other calls after it; a POST in doubt does not wait', async () => {
-      const { axios, arrived, waits, end } = await setUpRotation();
+      const { axios, arrived, worked, end } = await setUpRotation();
       const inDoubt = errorOf(axios.post('/doubt', {}));
       expect(await inDoubt).toMatchObject({ status: 400, outcomeUnknown: true });
       const waiting = [axios.get('/b'), axios.post('/c', {})];
@@ -548,16 +557,16 @@ describe('A refusal of our credentials or certificate', () => {
       end(true);
       await Promise.all(waiting);
       expect(arrived.slice(3).map(({ url }) => url)).toEqual(['/b', '/c']);
-      expect(waits[0]).toBe(true);
+      expect(worked[0]).toBe(true);
     });
 
     it('lets later calls fail at once if no new certificate came', async () => {
-      const { axios, waits, end } = await setUpRotation();
+      const { axios, worked, end } = await setUpRotation();
       const waiting = errorOf(axios.get('/b'));
       end(false);
       expect(await waiting).toMatchObject({ status: 400 });
       expect(await errorOf(axios.get('/c'))).toMatchObject({ status: 400 });
-      expect(waits).toEqual([true, false]);
+      expect(worked).toEqual([true, false]);
     });
   });
 
