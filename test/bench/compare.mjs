@@ -2,7 +2,17 @@
 //
 //   compare.mjs <URL of the other build> <ms that each answer takes>
 import { BARE, FLOOR, NOTHING, OURS, RECIPE, sampleCalls, THIN } from './call-blocks.mjs';
-import { median, printTable, ratioRows, ratios, round, spread, startProcess } from './harness.mjs';
+import {
+  inRounds,
+  median,
+  printTable,
+  quietestRounds,
+  ratioRows,
+  ratios,
+  round,
+  spread,
+  startProcess,
+} from './harness.mjs';
 import { startApi } from './service.mjs';
 
 const [before, delay] = process.argv.slice(2);
@@ -63,7 +73,8 @@ async function compareInOneProcess() {
   const pair = await startProcess('pair', { is: OURS, api: { origin, pems, text: body }, builds });
   try {
     for (const concurrency of CONCURRENCY) {
-      const samples = new Map(await pair.ask({ concurrency }));
+      const all = new Map(await pair.ask({ concurrency }));
+      const samples = inRounds(all, quietestRounds(all));
       printTable(`${concurrency} at a time, in one process`, ratioRows(samples, 'CPU us', 'before'));
     }
   } finally {

@@ -1189,8 +1189,8 @@ describe('Token endpoint: certificate refused by a proxy with an HTML page', () 
     let found = (): void => undefined;
     const identity = {
       certificate: { subject: 'CN=a', issuer: 'CN=i', fingerprint256: 'old', validFrom: new Date(), validTo },
-      reloadAfterRefusal: (refused?: { fingerprint256: string }, mayWait?: boolean) => {
-        reloads.push([refused?.fingerprint256, mayWait]);
+      reloadAfterRefusal: (refused?: { fingerprint256: string }, hasWorked?: boolean) => {
+        reloads.push([refused?.fingerprint256, hasWorked]);
         return new Promise<boolean>((resolve) => (found = () => resolve(true)));
       },
     };

@@ -1106,11 +1106,11 @@ describe('A host name with several addresses', () => {
     const dead = await silentAddress('127.0.0.3', slow.port);
     open.push(slow.stop, dead.stop);
     const looked = resolveTo('127.0.0.2', '127.0.0.3');
-    const responses = sendRequest(`https://localhost:${slow.port}`, await agent(connecting));
+    const response = sendRequest(`https://localhost:${slow.port}`, await agent(connecting));
     await until(() => looked.mock.calls.length > 0);
     // The first SYN is lost by then.
     setImmediate(() => setImmediate(() => setImmediate(slow.wake)));
-    expect((await responses).status).toBe(200);
+    expect((await response).status).toBe(200);
   });
 
   it('fails with a fault that lists the tried addresses if none of them responds', async () => {
