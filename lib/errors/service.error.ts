@@ -33,7 +33,7 @@ export abstract class ServiceError extends Error {
 
   constructor(
     message: string,
-    details: Omit<Explanation, 'message'> & { retryable?: boolean; outcomeUnknown?: boolean } = {},
+    details: Remedy & { retryable?: boolean; outcomeUnknown?: boolean; saysOutcome?: boolean } = {},
   ) {
     super(message);
     const { options, retryable = false, outcomeUnknown = false, saysOutcome = false } = details;
