@@ -16,7 +16,7 @@ export class ServiceOAuthOptions {
   clientId?: string | undefined;
 
   /**
-   * The client secret, its file, or a function that returns it within 8 s (vault, KMS). If the token endpoint answers
+   * The client secret, its file, or a function that returns it within 8 s (vault, KMS). If the token endpoint responds with
    * invalid_client, the file is read again, or the function is called again. SERVICE_CLIENT_SECRET,
    * SERVICE_CLIENT_SECRET_FILE
    */

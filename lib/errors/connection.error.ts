@@ -18,7 +18,7 @@ const PERMANENT: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'protocol', 
 /**
  * Reasons of a `proxy` fault that another attempt may overcome:
  * - The proxy cannot be reached.
- * - The proxy answers 404 or 5xx: it could not look up the host name or connect. Without a proxy, these faults are retried
+ * - The proxy responds with 404 or 5xx: it could not look up the host name or connect. Without a proxy, these faults are retried
  *   too.
  *
  * Any other 4xx would come again, and repeating a wrong password may lock the account.

@@ -23,10 +23,10 @@ export type ConnectionErrorKind =
   | 'network';
 
 /**
- * - `token_refused`: the endpoint answered with an OAuth error (RFC 6749, 5.2) or another 4xx.
+ * - `token_refused`: the endpoint responded with an OAuth error (RFC 6749, 5.2) or another 4xx.
  * - `token_unavailable`: the endpoint decided nothing, so a later request may succeed: 5xx, 408, 425, an HTML page, or a 401
  *   or 403 without an OAuth error.
- * - `token_rate_limited`: the endpoint answered 429, and its Retry-After has not passed yet.
+ * - `token_rate_limited`: the endpoint responded with 429, and its Retry-After has not passed yet.
  * - `invalid_token_response`: the response does not follow RFC 6749, 5.1 or docs/service.md#tokens.
  * - `oauth_not_configured`: a token was requested, but there are no OAuth credentials (docs/service.md#oauth).
  * - `client_secret_unavailable`: the client secret could not be read.

@@ -26,7 +26,7 @@ export interface ServiceHealthOptions {
 
 /**
  * A health indicator of one ServiceModule, for @nestjs/terminus 11 or 12. It checks that the client certificate has not
- * expired, that a token can be obtained (with OAuth credentials), and with `ping` that the service answers. Add it to the
+ * expired, that a token can be obtained (with OAuth credentials), and with `ping` that the service responds. Add it to the
  * providers of your module; for a named module add {@link ServiceHealthIndicator.forModule}.
  *
  * It can be probed as often as you like, because outcomes are cached:

@@ -24,7 +24,7 @@ export interface SimulatedCustomer {
   created_at: string;
 }
 
-/** An answer to a call. */
+/** A response to a call. */
 export interface SimulatorAnswer {
   /** From 200 to 599. Default: 200. */
   status?: number | undefined;
@@ -35,7 +35,7 @@ export interface SimulatorAnswer {
   headers?: Record<string, string> | undefined;
 }
 
-/** An answer, or a function that returns one for each call. */
+/** A response, or a function that returns one for each call. */
 export type SimulatorAnswerer =
   SimulatorAnswer | ((request: SimulatedRequest) => SimulatorAnswer | Promise<SimulatorAnswer>);
 
@@ -46,11 +46,11 @@ const ANSWER_KEYS = ['status', 'json', 'body', 'headers'];
 
 const PREFIX = 'simulator.answer(): ';
 
-/** The answers that a test has added with `simulator.answer()`. */
+/** The responses that a test has added with `simulator.answer()`. */
 export class AnswerBook {
   readonly #table = new RouteTable<SimulatorAnswerer>();
 
-  /** @throws TypeError for an invalid method, path or answer */
+  /** @throws TypeError for an invalid method, path or response */
   add(method: string, path: string, answer: SimulatorAnswerer): void {
     try {
       if (typeof answer !== 'function') checkAnswer(answer);

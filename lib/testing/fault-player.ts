@@ -17,11 +17,11 @@ interface FaultScene {
   response: ServerResponse;
   /** The TCP socket below TLS. */
   raw: Socket;
-  /** Makes the answer without the fault. */
+  /** Makes the response without the fault. */
   answer: () => Promise<SimulatedAnswer>;
 }
 
-/** Injects the fault instead of sending the usual answer. */
+/** Injects the fault instead of sending the usual response. */
 export async function playFault(fault: AnswerFault, scene: FaultScene): Promise<void> {
   const { record, response } = scene;
   if (typeof fault === 'string') return playNamedFault(fault, scene);
@@ -94,7 +94,7 @@ function sendBomb({ record, response }: FaultScene, bytes: number): void {
   pipeline(Readable.from(text()), createGzip({ level: constants.Z_BEST_SPEED }), response, () => undefined);
 }
 
-/** Replaces fields of a successful answer. A field that is set to undefined is left out. An error answer stays as it is. */
+/** Replaces fields of a successful response. A field that is set to undefined is left out. An error response stays as it is. */
 function overrideFields(answer: SimulatedAnswer, fields: Record<string, unknown>): SimulatedAnswer {
   return answer.status === 200 ? { ...answer, json: { ...(answer.json as object), ...fields } } : answer;
 }

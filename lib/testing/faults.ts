@@ -10,15 +10,15 @@ export type ConnectionFault =
   /** The handshake ends with this alert (TLS 1.3; on TLS 1.2 the connection is closed). */
   | { tlsAlert: TlsAlert };
 
-/** Faults of a request. Each replaces the usual answer. */
+/** Faults of a request. Each replaces the usual response. */
 export type AnswerFault =
-  /** The connection is reset without an answer. */
+  /** The connection is reset without a response. */
   | 'reset'
   /** Status 200 and headers, then a reset. */
   | 'reset-after-headers'
   /** Half of the body, then the connection is closed. */
   | 'truncate'
-  /** No answer at all: the client has to time out. */
+  /** No response at all: the client has to time out. */
   | 'hang'
   /** Status 200 with an HTML page. */
   | 'html'
@@ -26,24 +26,24 @@ export type AnswerFault =
   | 'empty'
   /** Status 200 with gzip: a JSON string that decompresses to this number of bytes. */
   | { gzipBombBytes: number }
-  /** This answer instead of the usual one. `json` is sent as JSON, `body` unchanged. */
+  /** This response instead of the usual one. `json` is sent as JSON, `body` unchanged. */
   | {
       status: number;
       json?: unknown;
       body?: string | undefined;
       headers?: Record<string, string> | undefined;
     }
-  /** The usual answer after this number of milliseconds. */
+  /** The usual response after this number of milliseconds. */
   | { delayMs: number }
   /** Status 200, then one byte of the body at this interval in milliseconds, without end. */
   | { trickleMs: number }
-  /** The usual answer of the token endpoint with these fields replaced. `undefined` leaves a field out. */
+  /** The usual response of the token endpoint with these fields replaced. `undefined` leaves a field out. */
   | { tokenResponse: Record<string, unknown> };
 
 /** A fault of a connection or of a request. */
 export type SimulatorFault = ConnectionFault | AnswerFault;
 
-/** The answer faults that are given as a text. */
+/** The response faults that are given as a text. */
 export const NAMED_FAULTS = [
   'reset',
   'reset-after-headers',

@@ -8,11 +8,11 @@ import { failure } from './servers/answer.js';
 export interface KnownApiOptions {
   /** The number of transactions of each account. Default: 120, which are three pages of 50. */
   transactions?: number | undefined;
-  /** How many reads of an account's transactions are answered with PENDING before the data is ready. Default: 1. */
+  /** How many reads of an account's transactions get PENDING before the data is ready. Default: 1. */
   pendingReads?: number | undefined;
 }
 
-/** The state of collecting one account's transactions: the number of PENDING answers left, and the final answer. */
+/** The state of collecting one account's transactions: the number of PENDING responses left, and the final response. */
 interface Collection {
   results_id: string;
   pendingReads: number;
@@ -24,9 +24,9 @@ interface Collection {
  * customer by `app_user_id`, entities, accounts, balances, transactions and payment intents. Every customer of the simulator
  * has one entity with two accounts. Each call of this function starts without payment intents and collected transactions.
  *
- * - Pages are numbered from 0. Parameters: `page` and `size` (default 50), or `page_number` and `page_size`. The answer has
+ * - Pages are numbered from 0. Parameters: `page` and `size` (default 50), or `page_number` and `page_size`. The response has
  *   their number in `page.total_pages`.
- * - The first read of an account's transactions is answered with 200, PENDING and a `results_id`. The client then fetches
+ * - The first read of an account's transactions gets 200, PENDING and a `results_id`. The client then fetches
  *   the transactions with `GET /data/v2/results/{results_id}`.
  * - `POST /payments/v1/intents` requires the header `idempotency-key`. A repeated key returns the first intent.
  *

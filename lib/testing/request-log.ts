@@ -32,9 +32,9 @@ export interface RecordedRequest {
   readonly receivedAt: number;
   /** The number of the connection at its server. Requests with the same number arrived on the same connection. */
   readonly connection: number;
-  /** The HTTP status of the answer. Absent until there is one. */
+  /** The HTTP status of the response. Absent until there is one. */
   status?: number;
-  /** The message of the error that a function of the test threw. The answer is then a 500 with `SIMULATOR_FAULT`. */
+  /** The message of the error that a function of the test threw. The response is then a 500 with `SIMULATOR_FAULT`. */
   error?: string;
 }
 

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { isUint8Array } from 'node:util/types';
 
-/** How long the service waits for the answer to a webhook. */
+/** How long the service waits for the response to a webhook. */
 const TIMEOUT_MS = 10_000;
 
 interface Signing {

@@ -35,7 +35,7 @@ export interface SimulatorOptions {
   webhookSecret?: string | undefined;
   /** The header with the signature of webhooks. Default: `service-signature`. */
   webhookHeader?: string | undefined;
-  /** Milliseconds before each answer, for all servers or by server. Default: 0. */
+  /** Milliseconds before each response, for all servers or by server. Default: 0. */
   delayMs?: number | { [Face in SimulatorFace]?: number | undefined } | undefined;
   /** Milliseconds after which a server closes an idle connection. Default: 5,000. */
   keepAliveTimeoutMs?: number | undefined;
@@ -52,7 +52,7 @@ export interface SimulatorOptions {
   certificateBoundTokens?: boolean | undefined;
   /**
    * {base_url} requires a client certificate for every connection. Default: false. Then calls with a bearer need none, and a
-   * call with neither bearer nor certificate is answered with nginx's HTML 400.
+   * call with neither bearer nor certificate gets nginx's HTML 400.
    */
   requireClientCertificate?: boolean | undefined;
   /**
@@ -64,12 +64,12 @@ export interface SimulatorOptions {
   maxTlsVersion?: 'TLSv1.2' | 'TLSv1.3' | undefined;
   /** `applicationLifetime`: seconds for which the application's certificate is valid. Default: a year. */
   certificates?: { applicationLifetime?: number | undefined } | undefined;
-  /** The body of the answer to GET /banks/v1. Default: a list of ten banks. */
+  /** The body of the response to GET /banks/v1. Default: a list of ten banks. */
   banks?: unknown;
   /** How many requests to keep, and how many refusals of certificates. The oldest are removed first. Default: 50,000. */
   maxRequests?: number | undefined;
   /**
-   * Called when a request has been answered or its connection has ended, with the milliseconds since the request was read.
+   * Called when the response has been sent or the connection has ended, with the milliseconds since the request was read.
    * An error of the callback becomes a warning of the process.
    */
   onRequest?: ((request: RecordedRequest, milliseconds: number) => void) | undefined;

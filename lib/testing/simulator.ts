@@ -164,8 +164,8 @@ export class ServiceSimulator {
   }
 
   /**
-   * Resolves to the first request that matches: one that has arrived already, or else a later one. The request may not have
-   * been answered yet.
+   * Resolves to the first request that matches: one that has arrived already, or else a later one. The response to it may not have
+   * been sent yet.
    *
    * @param timeoutMs milliseconds to wait. Default: 5,000
    * @throws Error if no request matches in time, the simulator is stopped, or the predicate throws
@@ -197,21 +197,21 @@ export class ServiceSimulator {
   }
 
   /**
-   * Adds an answer for a further path of the service. The simulator checks the credentials of a call before it answers.
+   * Adds a response for a further path of the service. The simulator checks the credentials of a call before it responds.
    *
    * - A path with a literal segment takes precedence over one with a parameter.
-   * - A later answer replaces an earlier one for the same method and path.
-   * - HEAD is answered like GET, without the body, unless it has an answer of its own.
+   * - A later response replaces an earlier one for the same method and path.
+   * - HEAD gets the response of GET, without the body, unless it has a response of its own.
    *
    * @param path `{id}` in it matches any text within a segment, and is decoded
-   * @throws TypeError for an invalid method, path or answer
+   * @throws TypeError for an invalid method, path or response
    * @example
    * simulator.answer('GET', '/accounts/v1/{id}', ({ pathParams }) => ({ json: pathParams }));
    * simulator.answer('DELETE', '/accounts/v1/{id}', { status: 204 });
    */
   answer(method: string, path: string, answer: SimulatorAnswerer): void;
   /**
-   * Adds answers for several routes: `{ 'GET /accounts/v1/{id}': { json: { ... } } }`.
+   * Adds responses for several routes: `{ 'GET /accounts/v1/{id}': { json: { ... } } }`.
    *
    * @throws TypeError that names the invalid route
    * @example simulator.answer(knownApiRoutes());
@@ -243,7 +243,7 @@ export class ServiceSimulator {
     return this.#service.rotateClientSecret(newSecret);
   }
 
-  /** Revokes every token that was issued so far: calls with one are answered with 401. */
+  /** Revokes every token that was issued so far: calls with one get 401. */
   revokeTokens(): void {
     this.#service.issuer.revokeAll();
   }

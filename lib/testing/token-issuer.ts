@@ -5,7 +5,7 @@ import { type ServiceEnvironment } from '../config/options.js';
 const MAX_TOKENS = 50_000;
 const HEADER = { alg: 'RS256', kid: 'simulator' };
 const CUSTOMER_SCOPE = 'customer.';
-/** The `scope` claim of the service's tokens differs from the scope in the token endpoint's answer. */
+/** The `scope` claim of the service's tokens differs from the scope in the token endpoint's response. */
 const SCOPES = [
   'customer.read',
   'customer.write',

@@ -73,7 +73,7 @@ export class ScopeToken {
   }
 
   /**
-   * Gets another token after the API answered 401 to the token `refused`. Drops that token if it is still the cached one.
+   * Gets another token after the API responded with 401 to the token `refused`. Drops that token if it is still the cached one.
    * @returns undefined if the limit on forced refreshes is reached (the token then stays cached), or if the endpoint returns
    * the same token again
    */

@@ -68,7 +68,7 @@ export class GuardedStore {
     };
   }
 
-  /** @returns undefined if the store has failed or does not answer in time */
+  /** @returns undefined if the store has failed or does not respond in time */
   async #callStore<T>(work: () => Promise<T>): Promise<T | undefined> {
     if (!this.isAvailable) return undefined;
     const clock = this.#clock;

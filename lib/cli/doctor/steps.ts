@@ -97,7 +97,7 @@ function callSteps(options: ResolvedOptions, service: StartableClient, customer:
     name: 'api.banks',
     needs: [...connected('api'), ...(hasToken ? [] : ['token.api'])],
     run: async (timeout, signal) => {
-      // The token endpoint answered 429, which is only a warning. Without a token the API would answer 401, and that would
+      // The token endpoint responded with 429, which is only a warning. Without a token the API would respond with 401, and that would
       // look like a wrong configuration.
       if (!hasToken) return skipped('Not checked, because the token endpoint issues no token at the moment.');
       await service.banks.list({ timeout, signal });

@@ -9,7 +9,7 @@ interface Refusal {
 }
 
 const PARSED =
-  "is not used, because the answer is parsed before: set responseType 'text', and parse it in parse";
+  "is not used, because the response is parsed before: set responseType 'text', and parse it in parse";
 const BROWSER = 'is for browsers: leave it out';
 const CONNECTS =
   'is not used, because the module connects by itself: set its options urls, tls and http, or use a client of your own with auth.httpsAgent';

@@ -1,7 +1,7 @@
 import { RESOURCES } from '../../config/resources.js';
 import { type StubbedRequest } from './doubles.js';
 
-/** The answer to a call for which the test has no double: like the service's (docs/service.md#calls). */
+/** The response to a call for which the test has no double: like the service's (docs/service.md#calls). */
 export function defaultAnswer(
   pathname: string,
   { method, data }: StubbedRequest,

@@ -7,7 +7,7 @@ import { type IdentityStatus } from '../../tls/client-identity.js';
 import { WebhooksService } from '../../webhooks/webhooks.service.js';
 import { type RequestQuery, RouteTable } from '../route-table.js';
 
-/** A function that replaces a method. It receives the method's arguments, and returns the answer or a promise of it. */
+/** A function that replaces a method. It receives the method's arguments, and returns the response or a promise of it. */
 export type DoubledMethod<Method> = Method extends (...args: infer Args) => infer Answer
   ? (...args: Args) => Answer | Awaited<Answer>
   : never;
@@ -39,7 +39,7 @@ export interface RoutedRequest extends StubbedRequest {
   params: RequestQuery;
 }
 
-/** Doubles for routes, for example `GET /accounts/{account_id}`. Each returns the body of the answer, or throws. */
+/** Doubles for routes, for example `GET /accounts/{account_id}`. Each returns the body of the response, or throws. */
 export type RouteDoubles = Readonly<
   Record<
     `${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD'} /${string}`,
@@ -53,9 +53,9 @@ export type StubbedResponse = {
 };
 
 /**
- * The answers of the services in a test: a function for each method that the test replaces. The function receives the
- * method's arguments after they have been checked, and returns the answer or a promise, or throws an error of
- * `serviceErrors`. It may be a mock of any test framework. A method that is left out returns a default answer in the form
+ * The responses of the services in a test: a function for each method that the test replaces. The function receives the
+ * method's arguments after they have been checked, and returns the response or a promise, or throws an error of
+ * `serviceErrors`. It may be a mock of any test framework. A method that is left out returns a default response in the form
  * of docs/service.md.
  */
 export interface ServiceDoubles extends ResourceDoubles {
@@ -74,7 +74,7 @@ export interface ServiceDoubles extends ResourceDoubles {
    * Doubles by route, such as `GET /accounts/{account_id}`, or by method, such as `get`.
    *
    * - A route takes precedence over a method, and a literal segment over a parameter.
-   * - A route answers all calls of its path, except those of the resources (`banks`, `customers`).
+   * - A route gets all calls of its path, except those of the resources (`banks`, `customers`).
    * - If there is any route, a call without a double fails.
    */
   http?:
@@ -85,7 +85,7 @@ export interface ServiceDoubles extends ResourceDoubles {
            * path includes the query.
            */
           request?: ((path: string, request: StubbedRequest) => unknown) | undefined;
-          /** Answers `response()`. If this is left out, `request` answers it. */
+          /** Called for `response()`. If it is left out, `request` is called. */
           response?:
             | ((path: string, request: StubbedRequest) => StubbedResponse | PromiseLike<StubbedResponse>)
             | undefined;
@@ -147,7 +147,7 @@ export function checkDoubles({ named, ...doubles }: ServiceStubOptions): void {
       if (!isRoute) checkDoubleName(method, [...DOUBLED[service], ...values], `member of ${service}`);
       if (double === undefined || typeof double === 'function' || values.includes(method)) continue;
       throw new TypeError(
-        `The double ${service}.${method} must be a function that returns the answer: ${method}: () => answer.`,
+        `The double ${service}.${method} must be a function that returns the response: ${method}: () => response.`,
       );
     }
   }

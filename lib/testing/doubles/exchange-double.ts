@@ -9,7 +9,7 @@ import { systemClock } from '../../time/clock.js';
 import { within } from '../../time/timers.js';
 import { type StubbedResponse } from './doubles.js';
 
-/** The answer of an exchange's double. With an ExchangeFault, no complete response arrives. */
+/** What the double of an exchange returns. With an ExchangeFault, no complete response arrives. */
 export type GivenAnswer = StubbedResponse | ExchangeFault;
 
 /** Makes an exchange without a network: `answer` receives each request. Time limits and abort signals work as usual. */
@@ -28,7 +28,7 @@ export function exchangeDouble(
 }
 
 /**
- * Turns an answer of the test into a response with bytes, as a real service sends them: a Date becomes text, and the client
+ * Turns what the test returns into a response with bytes, as a real service sends them: a Date becomes text, and the client
  * shares no object with the test. Data that is bytes becomes the body unchanged.
  *
  * @param accept if this is not JSON, text becomes the body unchanged too

@@ -66,7 +66,7 @@ export type TokenErrorOptions = {
 /** Makes the errors with which the real services reject, by the same code. A double can throw them. */
 export const serviceErrors = {
   /**
-   * The service answered with an error status (docs/service.md#errors).
+   * The service responded with an error status (docs/service.md#errors).
    *
    * @throws RangeError for a status outside 400 to 599
    */
@@ -89,7 +89,7 @@ export const serviceErrors = {
     return makeError({ status, data: whole, headers }, options) as ServiceApiError;
   },
 
-  /** The service answered 2xx with something other than JSON: code `invalid_response`. */
+  /** The service responded with 2xx and something other than JSON: code `invalid_response`. */
   invalidResponse(call: FailingCall = {}): ServiceApiError {
     return makeError({ data: Buffer.from('<html>') }, call) as ServiceApiError;
   },
@@ -137,12 +137,12 @@ const REASONS: Partial<Record<ConnectionErrorKind, string>> = {
   tls: 'CERT_HAS_EXPIRED',
   proxy: 'ERR_PROXY_ECONNREFUSED',
 };
-/** How the token endpoint answers for each code. Text: the message of an error without such an answer. */
+/** For each code, the response of the token endpoint that leads to it, or a text: the message of an error that has no response. */
 const TOKEN_FAULTS: Record<TokenErrorCode, string | { status: number; error?: string }> = {
   token_refused: { status: 401, error: 'invalid_client' },
   token_unavailable: { status: 503 },
   token_rate_limited: { status: 429 },
-  invalid_token_response: 'The answer of the token endpoint is not usable',
+  invalid_token_response: 'The response of the token endpoint is not usable',
   oauth_not_configured: 'A token needs OAuth credentials, and there are none',
   client_secret_unavailable: 'The client secret could not be read',
 };
@@ -164,7 +164,7 @@ const CLIENT = {
 const ANSWER = Symbol('nestjs-service:answer');
 
 /**
- * If a double throws an error of `serviceErrors`, this returns the answer behind it, so that the client makes the error
+ * If a double throws an error of `serviceErrors`, this returns the response behind it, so that the client makes the error
  * again for the call of the double: with its method and path. Rethrows any other error.
  */
 export function answerForThrown(error: unknown): GivenAnswer {
@@ -173,7 +173,7 @@ export function answerForThrown(error: unknown): GivenAnswer {
   return answer;
 }
 
-/** Makes the error of a call with this answer. If the test names no call, it remembers the answer for {@link answerForThrown}. */
+/** Makes the error of a call with this response. If the test names no call, it remembers the response for {@link answerForThrown}. */
 function makeError(answer: GivenAnswer, { method, path, idempotencyKey }: FailingCall): Error {
   const isMissing = 'status' in answer && answer.status === 404;
   const url = new URL(path ?? (isMissing ? '/banks/v1/1' : '/banks/v1'), CLIENT.options.addresses.baseUrl);

@@ -1,7 +1,7 @@
 import { checkDoubles, checkDoubleName, type RecordedCall, type ServiceStubOptions } from './doubles.js';
 import { type ClientStub } from './stubbed-client.js';
 
-/** The doubles of a test: their answers, and the calls they have received. */
+/** The doubles of a test: their responses, and the calls they have received. */
 export class ServiceStub {
   /** The doubles given at the start, followed by those of each {@link use}. */
   readonly #given: ServiceStubOptions[];

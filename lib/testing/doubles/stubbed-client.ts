@@ -45,7 +45,7 @@ const OPTIONS: ServiceModuleOptions = {
   http: { retries: 0 },
 };
 
-/** Makes a complete client on an exchange without a network. Its methods record their calls and answer with the doubles. */
+/** Makes a complete client on an exchange without a network. Its methods record their calls and return what the doubles return. */
 export async function makeStubbedClient(
   stub: ClientStub,
   name: string | undefined,
@@ -92,7 +92,7 @@ export async function makeStubbedClient(
   }
 }
 
-/** Answers a request with the double of its route or method, or else with the default answer. */
+/** Responds to a request with the double of its route or method, or else with the default response. */
 async function answerWithDouble(
   { method, url, headers, body }: ExchangeRequest,
   call: RunningCall | undefined,
@@ -139,7 +139,7 @@ function defineStatusGetters(auth: ServiceAuthService, stub: ClientStub): void {
   });
 }
 
-/** The token endpoint's answer (docs/service.md#tokens), with a token that is not valid at any service. */
+/** The token endpoint's response (docs/service.md#tokens), with a token that is not valid at any service. */
 function makeTokenAnswer({ body = '' }: ExchangeRequest): object {
   const scope = new URLSearchParams(Buffer.from(body).toString()).get('scope');
   return { access_token: `stub-token.${scope}`, token_type: 'bearer', expires_in: 3_600, scope };

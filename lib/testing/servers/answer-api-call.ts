@@ -6,7 +6,7 @@ import { type RequestQuery, readQuery } from '../route-table.js';
 import { type SimulatedService } from '../simulated-service.js';
 import { failure, type SimulatedAnswer } from './answer.js';
 
-/** For each resource, the method that its collection accepts, and the function that answers it. */
+/** For each resource, the method that its collection accepts, and the function that makes the response. */
 const ANSWERS: Readonly<Record<ResourceName, ResourceAnswer>> = {
   banks: { method: 'GET', answer: listBanks },
   customers: { method: 'POST', answer: createCustomer },
@@ -29,7 +29,7 @@ export function answerApiCall(
   const resource = pathname.replace(/\/$/, '');
   const own = service.answers.find(request, pathname, params, service.users[request.environment]);
   if (own) return own;
-  // HEAD is answered like GET: node:http leaves the body out.
+  // HEAD gets the response of GET: node:http leaves the body out.
   if (request.method === 'HEAD') return answerApiCall({ ...request, method: 'GET' }, path, service);
   const name = RESOURCE_NAMES.find((each) => RESOURCES[each] === resource);
   if (name !== undefined) return answerResource(ANSWERS[name], request, service);

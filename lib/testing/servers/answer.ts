@@ -1,7 +1,7 @@
 import { type ServerResponse } from 'node:http';
 import { type RecordedRequest } from '../request-log.js';
 
-/** An answer of a server. `json` is sent as JSON, `body` unchanged. */
+/** A response of a server. `json` is sent as JSON, `body` unchanged. */
 export interface SimulatedAnswer {
   status: number;
   headers?: Record<string, string>;
@@ -9,7 +9,7 @@ export interface SimulatedAnswer {
   body?: string | Uint8Array;
 }
 
-/** Makes an error answer in the form of docs/service.md#errors. */
+/** Makes an error response in the form of docs/service.md#errors. */
 export function failure(
   status: number,
   name: string,
@@ -30,7 +30,7 @@ export function nginxRefusal(reason: string): SimulatedAnswer {
   return { status: 400, headers: { 'content-type': 'text/html' }, body };
 }
 
-/** Sends the answer, and records its status. */
+/** Sends the response, and records its status. */
 export function sendAnswer(response: ServerResponse, record: RecordedRequest, answer: SimulatedAnswer): void {
   if (response.destroyed) return;
   record.status = answer.status;

@@ -86,7 +86,7 @@ function basePathOf({ options: { basePath = '' } }: SimulatedService): string {
   return trimmed === '' ? '' : `/${trimmed}`;
 }
 
-/** Makes the answer of a server when no fault is injected. */
+/** Makes the response of a server when no fault is injected. */
 function answerRequest(
   request: RecordedRequest,
   basePath: string,

@@ -38,7 +38,7 @@ interface OpenConnection {
   ended: boolean;
 }
 
-/** One HTTPS server of the simulator. It checks client certificates, records requests, injects faults and answers. */
+/** One HTTPS server of the simulator. It checks client certificates, records requests, injects faults and sends responses. */
 export class TlsServer {
   /** Has the first name of the server certificate as its host. Stays the same after the server is closed. */
   origin = '';
@@ -82,7 +82,7 @@ export class TlsServer {
   /**
    * Starts a server. Rejects if the port is in use.
    *
-   * @param respond makes the answer when no fault is injected
+   * @param respond makes the response when no fault is injected
    */
   static async listen(
     plan: ServerPlan,
@@ -207,7 +207,7 @@ export class TlsServer {
       if (fault !== undefined) await playFault(fault, { record, response, raw, answer });
       else sendAnswer(response, record, await answer());
     } catch (error) {
-      // For example an error in the test's own `when`. The answer shows it to the test.
+      // For example an error in the test's own `when`. The response shows it to the test.
       const message = error instanceof Error ? error.message : 'not an Error';
       record.error = message;
       if (!response.headersSent) sendAnswer(response, record, failure(500, 'SIMULATOR_FAULT', message));
