@@ -167,8 +167,11 @@ class RunningExchange {
       method,
       // For DELETE and GET, Node does not set Content-Length. Without it, the server would read the body as the next request on
       // the connection (https://www.rfc-editor.org/rfc/rfc9112#section-6).
-      headers:
-        body === undefined ? headers : { 'content-length': String(Buffer.byteLength(body)), ...headers },
+      // Always a new object: an APM may add its trace header to it (AWS X-Ray does), and the next attempt must not send that one.
+      headers: {
+        ...(body !== undefined && { 'content-length': String(Buffer.byteLength(body)) }),
+        ...headers,
+      },
       agent,
       isRepeatable,
     };

@@ -100,6 +100,36 @@ describe('An application that replaces the agent of all requests in the process'
   });
 });
 
+/** Adds a trace header to the options of each request, unless the options have one already, as AWS X-Ray does. */
+function traceRequests(): () => void {
+  const before = https.request;
+  let spans = 0;
+  https.request = (({ headers, ...options }: https.RequestOptions & { headers: Record<string, string> }) => {
+    headers['x-amzn-trace-id'] ??= `span-${(spans += 1)}`;
+    return before({ ...options, headers });
+  }) as never;
+  return () => void (https.request = before);
+}
+
+describe('An application whose APM adds a trace header to the options of each request', () => {
+  it('sends the trace header of its own attempt with each attempt of a call', async () => {
+    const simulator = await startSimulator();
+    const { banks, module } = await startModule(simulator.moduleOptions({ authentication: 'oauth' }));
+    const restore = traceRequests();
+    try {
+      simulator.fail({ path: '/banks/v1', fault: 'reset' });
+      simulator.fail({ face: 'token', fault: { status: 503 } });
+      await banks.list();
+      const traces = simulator.requests.map(({ headers }) => headers['x-amzn-trace-id']);
+      expect(traces).toEqual(['span-1', 'span-2', 'span-3', 'span-4']);
+    } finally {
+      restore();
+      await module.close();
+      await simulator.stop();
+    }
+  });
+});
+
 /** What a feature of a host looks like: its own ServiceModule, its own service. */
 function feature(serviceModule: DynamicModule): { module: Type; service: Type<{ banks: BanksService }> } {
   @Injectable()
