@@ -50,11 +50,26 @@ export async function readConfiguration(
     log,
   });
   const others = [...variables.faults, ...otherThan(variables.faults, resolved.faults)];
-  const faults = [...others, ...otherThan(resolved.faults, opened.faults)];
+  const faults = [...others, ...otherThan(resolved.faults, opened.faults)].map((fault) =>
+    isSetButEmpty(fault, readVariable)
+      ? { ...fault, message: `${fault.message} The variable is set, but empty.` }
+      : fault,
+  );
   if (options && identity) faults.push(...missingCertificate(options, identity));
   const isOnlyCertificates = others.length === 0;
   const hasVariable = Object.keys(variables.options).length > 0;
   return { merged, options, identity, certificate, faults, isOnlyCertificates, warnings, hasVariable };
+}
+
+/**
+ * Whether a missing option has a variable with an empty text. GitHub Actions sets such a text for a secret that does not exist, and
+ * env-cmd for a PEM over several lines.
+ */
+function isSetButEmpty(
+  { isMissing, variable }: ConfigurationFault,
+  readVariable?: (variable: string) => unknown,
+): boolean {
+  return isMissing === true && variable !== undefined && readVariable?.(variable) === '';
 }
 
 /** The faults of those options that have none among the reported faults. */

@@ -376,6 +376,15 @@ describe('ServiceModule with ConfigModule', () => {
       expect(await messageWith(unquoted, () => [])).not.toContain('ConfigModule');
     });
 
+    it('says which missing variable is set, but empty', async () => {
+      // GitHub Actions sets an empty text for a secret that does not exist.
+      const lines = ['SERVICE_APP_TOKEN=', 'PORT=1'];
+      const message = await messageWith(lines, () => [ConfigModule.forRoot()]);
+      expect(message).toMatch(/\(SERVICE_APP_TOKEN\): is missing: .*\. The variable is set, but empty\.$/m);
+      expect(message).toMatch(/\(SERVICE_SANDBOX_URL\): is missing: .*\.$/m);
+      expect(message.match(/is set, but empty/g)).toHaveLength(1);
+    });
+
     it('says that ConfigModule is missing, unless the application has read the file by itself', async () => {
       expect(await messageWith(['PORT=1'], () => [])).toMatch(/does not import ConfigModule/);
       // As dotenv or node --env-file.
