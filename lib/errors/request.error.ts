@@ -17,11 +17,10 @@ export class ServiceRequestError extends ServiceError {
   readonly code = 'invalid_request';
   readonly faults: readonly RequestFault[];
 
-  constructor(faults: readonly RequestFault[], remedy?: Remedy) {
-    super(
-      `Nothing was sent: ${faults.map((fault) => `${fault.property} ${fault.message}`).join('; ')}`,
-      remedy,
-    );
+  /** @param advice for the developer: ends the message, but is not in `faults`, which the callers of the application get */
+  constructor(faults: readonly RequestFault[], remedy?: Remedy, advice?: string) {
+    const texts = faults.map(({ property, message }) => `${property} ${message}`);
+    super(`Nothing was sent: ${[...texts, advice ?? []].flat().join('; ')}`, remedy);
     this.faults = faults;
   }
 

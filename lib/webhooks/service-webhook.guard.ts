@@ -6,10 +6,13 @@ import {
   UnauthorizedException,
 } from '@nestjs/common';
 import { isUint8Array } from 'node:util/types';
+import { systemClock } from '../time/clock.js';
 import { cleanText } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';
 import { type RawBody } from './verify-webhook.js';
 import { WebhooksService } from './webhooks.service.js';
+
+const REFUSAL_LINE_MS = 60_000;
 
 /** The properties that requests of Express and Fastify share. */
 interface WebhookRequest {
@@ -22,7 +25,7 @@ interface WebhookRequest {
  * Admits only webhooks that the service signed (docs/webhooks.md). It uses `webhook.secret` and `webhook.header` of the
  * ServiceModule without a name.
  *
- * - A missing or wrong signature: status 401.
+ * - A missing or wrong signature: status 401, and a warning in the log, at most once a minute.
  * - The application does not keep the raw body: status 500, and the log has the reason. Create the application with
  *   `NestFactory.create(AppModule, { rawBody: true })`.
  * - `webhook.secret` is not set: the application does not start.
@@ -35,6 +38,8 @@ interface WebhookRequest {
 export class ServiceWebhookGuard implements CanActivate {
   readonly #webhooks: WebhooksService;
   readonly #logger = new SafeLogger(ServiceWebhookGuard.name);
+  /** Monotonic milliseconds of the last line about a refusal. */
+  #loggedAt = -Infinity;
 
   /** @throws ServiceConfigurationError if `webhook.secret` is not set */
   constructor(webhooks: WebhooksService) {
@@ -46,13 +51,24 @@ export class ServiceWebhookGuard implements CanActivate {
     const request = context.switchToHttp().getRequest<WebhookRequest>();
     const signature = request.headers[this.#webhooks.header];
     const rawBody = rawBodyOf(request);
-    // Only requests with a signature are logged, so that outsiders cannot fill the log with requests that are no webhooks.
+    // Only for requests with a signature, so that outsiders cannot fill the log with requests that are no webhooks.
     if (rawBody === undefined && signature !== undefined) {
       this.#logger.error(`A webhook cannot be verified: ${explainNoRawBody(request)}`);
       throw new InternalServerErrorException();
     }
     if (rawBody !== undefined && (await this.#webhooks.verify(rawBody, signature))) return true;
+    this.#logRefusal(signature === undefined ? 'is missing' : 'does not fit the body and webhook.secret');
     throw new UnauthorizedException();
+  }
+
+  /** A wrong secret or header name would refuse every webhook. At most one line a minute, so that outsiders cannot fill the log. */
+  #logRefusal(why: string): void {
+    const now = systemClock.monotonic();
+    if (now - this.#loggedAt < REFUSAL_LINE_MS) return;
+    this.#loggedAt = now;
+    this.#logger.warn(
+      `A webhook was refused with 401: its signature (header ${this.#webhooks.header}) ${why}.`,
+    );
   }
 }
 

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { validateSync } from 'class-validator';
 import { randomUUID } from 'node:crypto';
 import {
+  answerOf,
   ConnectDto,
   CreateCustomerDto,
   LinkSdkService,
@@ -131,10 +132,12 @@ describe('resource methods', () => {
 
   it('customers.create rejects an unknown field with a message that names http.post, which sends it', async () => {
     const customer = { app_user_id: randomUUID(), locale: 'ar' };
-    const { message } = (await rejection(api.customers.create(customer))) as Error;
-    expect(message).toMatch(
+    const error = await rejection(api.customers.create(customer));
+    expect((error as Error).message).toMatch(
       /locale is not a known field; ServiceHttpService sends any: http\.post\('\/customers\/v1', data\)/,
     );
+    // The callers of the application do not get that advice.
+    expect(answerOf(error)).toMatchObject({ status: 400, message: 'locale is not a known field' });
     expect(simulator.apiRequests).toEqual([]);
     await api.http.post(CUSTOMERS, customer);
     expect(JSON.parse(simulator.apiRequests[0].body)).toEqual(customer);

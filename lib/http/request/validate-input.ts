@@ -7,7 +7,7 @@ const DANGEROUS_KEYS = ['__proto__', 'constructor', 'prototype'];
 /**
  * Checks a caller's input against a DTO class and returns an instance of that class. A property that the DTO does not have is
  * refused, not silently dropped. Throws ServiceRequestError with all faults, none of which shows a value.
- * @param instead tells the caller how to send a field that the DTO does not have
+ * @param instead tells the developer how to send a field that the DTO does not have
  */
 export function validateInput<T extends object>(Dto: new () => T, input: unknown, instead?: string): T {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
@@ -24,16 +24,17 @@ export function validateInput<T extends object>(Dto: new () => T, input: unknown
     stopAtFirstError: true,
     validationError: { target: false, value: false },
   });
-  const faults = errors.map(({ property, constraints }) => toFault(property, constraints, instead));
-  if (faults.length > 0) throw new ServiceRequestError(faults);
+  const faults = errors.map(({ property, constraints }) => toFault(property, constraints));
+  const hasUnknown = faults.some(({ message }) => message === UNKNOWN_FIELD);
+  if (faults.length > 0) throw new ServiceRequestError(faults, undefined, hasUnknown ? instead : undefined);
   return dto;
 }
 
-function toFault(property: string, constraints: Record<string, string> = {}, instead?: string): RequestFault {
+const UNKNOWN_FIELD = 'is not a known field';
+
+function toFault(property: string, constraints: Record<string, string> = {}): RequestFault {
   const name = cleanText(property, [], 64);
-  if ('whitelistValidation' in constraints) {
-    return { property: name, message: ['is not a known field', instead ?? []].flat().join('; ') };
-  }
+  if ('whitelistValidation' in constraints) return { property: name, message: UNKNOWN_FIELD };
   // The messages of class-validator begin with the name of the property, or with "each value in" and the name.
   const messages = Object.values(constraints).map((message) =>
     message.replace(`each value in ${property}`, '(each value)').replace(`${property} `, ''),
