@@ -53,6 +53,8 @@ import {
   type ServiceCallEvent,
   type ServiceClient,
   ServiceConfigurationError,
+  type ServiceError,
+  type ServiceErrorCode,
   ServiceExceptionFilter,
   ServiceHttpService,
   ServiceModule,
@@ -234,6 +236,46 @@ describe('Names in the documents', () => {
     const classes = Object.keys(errors).filter((name) => /^Service\w+Error$/.test(name));
     const rows = [...textOf('docs/calls.md').matchAll(/^\| `(Service\w+Error)`/gm)].map(([, name]) => name);
     expect(rows.sort()).toEqual(classes.filter((name) => name !== 'ServiceError').sort());
+  });
+
+  it('include every error code, and whether its error is retryable', () => {
+    const { connection, token, api } = serviceErrors;
+    const said = (error: ServiceError) => (error.retryable ? /^yes/ : /^no$/);
+    const atStart = /^at start-up$/;
+    const expected: Record<ServiceErrorCode, RegExp> = {
+      api_error: /^with status 408, 429, 500, 502, 503, 504$/,
+      invalid_response: said(serviceErrors.invalidResponse()),
+      connection_timeout: said(connection('timeout')),
+      connection_reset: said(connection('reset')),
+      connection_refused: said(connection('refused')),
+      connection_dns: said(connection('dns')),
+      connection_network: said(connection('network')),
+      connection_proxy: /^depends on/,
+      connection_closed: said(connection('closed')),
+      connection_tls: said(connection('tls')),
+      connection_protocol: said(connection('protocol')),
+      connection_redirect: said(connection('redirect')),
+      connection_too_large: said(connection('too_large')),
+      token_unavailable: said(token('token_unavailable')),
+      token_rate_limited: said(token('token_rate_limited')),
+      client_secret_unavailable: said(token('client_secret_unavailable')),
+      token_refused: said(token('token_refused')),
+      invalid_token_response: said(token('invalid_token_response')),
+      oauth_not_configured: said(token('oauth_not_configured')),
+      certificate_refused: said(serviceErrors.certificate()),
+      invalid_request: said(serviceErrors.request('id', 'is missing')),
+      invalid_configuration: atStart,
+      invalid_certificate: atStart,
+      startup_check_failed: atStart,
+    };
+    const rows = [...textOf('docs/calls.md').matchAll(/^\| `([a-z]\w+)` +\| ([^`]*?) +\|/gm)];
+    expect(Object.fromEntries(rows.map(([, code, retryable]) => [code, retryable]))).toEqual(
+      Object.fromEntries(Object.entries(expected).map(([code, form]) => [code, expect.stringMatching(form)])),
+    );
+    const statuses = Array.from({ length: 200 }, (_, index) => 400 + index);
+    expect(`with status ${statuses.filter((status) => api(status).retryable).join(', ')}`).toMatch(
+      expected.api_error,
+    );
   });
 
   it('include every option of axios that is refused', () => {
