@@ -37,7 +37,7 @@ export class Authenticator {
    */
   getCached(): Credentials | undefined {
     if (this.#options.authentication !== 'oauth') return this.#appToken;
-    const token = this.#tokens?.getCached(API_SCOPE);
+    const token = this.#tokens?.scope(API_SCOPE).getCached();
     return token && this.#withBearer(token);
   }
 
@@ -66,7 +66,7 @@ export class Authenticator {
     wait?: WaitOptions,
   ): Promise<Credentials | undefined> {
     if (!refused?.startsWith(BEARER)) return undefined;
-    const other = await this.#tokens?.replace(API_SCOPE, refused.slice(BEARER.length), wait);
+    const other = await this.#tokens?.scope(API_SCOPE).replace(refused.slice(BEARER.length), wait);
     return other && this.#withBearer(other);
   }
 
@@ -77,7 +77,7 @@ export class Authenticator {
    */
   async getToken(scope: string, wait?: WaitOptions): Promise<CachedToken> {
     if (!this.#tokens) throw notConfigured(this.#options, scope);
-    return this.#tokens.get(scope, wait);
+    return this.#tokens.scope(scope).get(wait);
   }
 
   #withBearer(token: CachedToken): Credentials {

@@ -11,14 +11,11 @@ import { type Authenticator } from './authenticator.js';
 import { API_SCOPE, checkScope, customerScope } from './scope.js';
 import { type TokenCache } from './cache/token-cache.js';
 
-/** The parts of the client identity that this class uses. */
-type IdentityView = Pick<Identity, 'httpsAgent' | 'secureContext' | 'certificate' | 'status' | 'reload'>;
-
 /** Tokens, authenticating headers and the mTLS identity, for the host's own clients too. */
 @Injectable()
 export class ServiceAuthService {
   readonly #authenticator: Authenticator;
-  readonly #identity: IdentityView;
+  readonly #identity: Identity;
   readonly #tokens: TokenCache | undefined;
   readonly #calls: Pick<CallsInFlight, 'closed' | 'run'>;
 
@@ -28,7 +25,7 @@ export class ServiceAuthService {
    */
   constructor(
     authenticator: Authenticator,
-    identity: IdentityView,
+    identity: Identity,
     tokens: TokenCache | undefined,
     calls: Pick<CallsInFlight, 'closed' | 'run'>,
   ) {
@@ -111,7 +108,7 @@ export class ServiceAuthService {
    * (`mtls`, `app-token`). Never requests one.
    */
   get apiTokenStatus(): TokenStatus | undefined {
-    return this.#tokens?.status(API_SCOPE);
+    return this.#tokens?.scope(API_SCOPE).status;
   }
 
   /**

@@ -49,7 +49,8 @@ export class CallsInFlight {
 
   leave(): void {
     this.#running -= 1;
-    this.#notifyIfIdle();
+    // Wait a turn of the event loop: a call that has just got its token is about to be sent, and rejected callers run first.
+    if (this.#onIdle) setImmediate(() => this.#running === 0 && this.#onIdle?.());
   }
 
   /** Turns the error of a call into the one that its caller gets. */
@@ -80,10 +81,5 @@ export class CallsInFlight {
     this.#shutdown.abort(ServiceConnectionError.closed());
     setImmediate(() => this.#onIdle?.());
     return count;
-  }
-
-  /** Waits a turn of the event loop: a call that has just got its token is about to be sent, and rejected callers run first. */
-  #notifyIfIdle(): void {
-    if (this.#onIdle) setImmediate(() => this.#running === 0 && this.#onIdle?.());
   }
 }

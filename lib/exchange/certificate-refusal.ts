@@ -60,11 +60,6 @@ function bodyStart({ body }: Pick<ExchangeResponse, 'body'>): string {
   return body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
 }
 
-/** Whether the connection ended without an alert: the server refuses certificates that way, or it crashed. */
-export function isConnectionReset({ fault }: Outcome): boolean {
-  return fault?.kind === 'reset';
-}
-
 /** Whether an exchange failed because of our client certificate: in the handshake, or by the response of a reverse proxy. */
 export function certificateRefusal({ response, fault }: Outcome): 'refused' | 'perhaps' | undefined {
   if (response) return certificateVerdict(response);

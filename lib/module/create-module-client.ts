@@ -1,7 +1,6 @@
 import { OPTIONS, type ServiceModuleOptions, valueOf } from '../config/options.js';
 import { moduleLabel, namespaceName, variablePrefix } from '../config/module-name.js';
-import { type StartableClient, systemIo } from '../engine/create-client.js';
-import { createConfiguredClient } from '../engine/create-client.js';
+import { createConfiguredClient, type StartableClient, systemIo } from '../engine/create-client.js';
 import { readConfiguration } from '../engine/read-configuration.js';
 import { SafeLogger } from '../telemetry/log.js';
 import { GUIDES } from '../version.js';

@@ -21,7 +21,7 @@ export interface CheckOutcome {
 interface CheckRequest {
   request: (timeoutMs: number) => Promise<unknown>;
   /** Called at most once a minute for the same failure, so that probes do not fill the log. */
-  onFailure: (error: unknown) => void;
+  onFailure: (error: unknown, code: string) => void;
 }
 
 /** A check that makes a request. Its outcome is cached: for a minute if it succeeded, for 10 s if it failed. */
@@ -70,7 +70,7 @@ export class CachedCheck {
     const now = this.#clock.monotonic();
     if (this.#lastReported?.code === code && now < this.#lastReported.until) return;
     this.#lastReported = { code, until: now + SUCCESS_TTL_MS };
-    this.#check.onFailure(error);
+    this.#check.onFailure(error, code);
   }
 }
 

@@ -64,7 +64,7 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
     const logTokenFailure = log('The health check could not obtain a token');
     this.#tokenCheck = new CachedCheck(systemClock, {
       request: (timeout) => auth.getApiToken({ timeout, once: true }),
-      onFailure: (error) => isNotConfigured(error) || logTokenFailure(error),
+      onFailure: (error, code) => code === NOT_CONFIGURED || logTokenFailure(error),
     });
     this.#pingCheck = new CachedCheck(systemClock, {
       request: (timeout) => banks.list({ timeout }),
@@ -140,10 +140,6 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
     const outcome = await this.#tokenCheck.getOutcome(timeoutMs);
     return outcome.code === NOT_CONFIGURED ? undefined : outcome;
   }
-}
-
-function isNotConfigured(error: unknown): boolean {
-  return error instanceof ServiceError && error.code === NOT_CONFIGURED;
 }
 
 function checkDays(days: unknown): void {

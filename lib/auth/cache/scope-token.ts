@@ -67,7 +67,7 @@ export class ScopeToken {
    * Returns the token, and waits for one if necessary.
    * @throws ServiceTokenError, ServiceConnectionError; `signal.reason` if this caller aborts
    */
-  async get(wait: WaitOptions): Promise<CachedToken> {
+  async get(wait: WaitOptions = {}): Promise<CachedToken> {
     this.#checkCaller(wait);
     return this.getCached() ?? (await this.#join(wait));
   }
@@ -77,7 +77,7 @@ export class ScopeToken {
    * @returns undefined if the limit on forced refreshes is reached (the token then stays cached), or if the endpoint returns
    * the same token again
    */
-  async replace(refused: string, wait: WaitOptions): Promise<CachedToken | undefined> {
+  async replace(refused: string, wait: WaitOptions = {}): Promise<CachedToken | undefined> {
     this.#checkCaller(wait);
     const usable = this.usableToken();
     if (usable && usable.accessToken !== refused) return usable;

@@ -2,9 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type TokenRefresh } from '../../config/oauth.options.js';
 import { ServiceConnectionError } from '../../errors/index.js';
 import { allowManyListeners } from '../../exchange/call-limits.js';
-import { type TokenIo, type TokenSource, type TokenStatus, type WaitOptions } from '../access-token.js';
+import { type TokenIo, type TokenSource } from '../access-token.js';
 import { API_SCOPE } from '../scope.js';
-import { type CachedToken } from './cached-token.js';
 import { RequestQueue } from './request-queue.js';
 import { ScopeToken, type ScopeSettings } from './scope-token.js';
 import { type CacheTools } from './token-request.js';
@@ -53,25 +52,15 @@ export class TokenCache {
     allowManyListeners(this.#closing.signal);
   }
 
-  /** As {@link ScopeToken.getCached}. The customer becomes the most recently used. */
-  getCached(scope: string): CachedToken | undefined {
-    if (scope === API_SCOPE) return this.#api.getCached();
-    return this.#customers.has(scope) ? this.#scopeToken(scope).getCached() : undefined;
-  }
-
-  /** As {@link ScopeToken.status}. */
-  status(scope: string): TokenStatus | undefined {
-    return (scope === API_SCOPE ? this.#api : this.#customers.get(scope))?.status;
-  }
-
-  /** As {@link ScopeToken.get}. */
-  async get(scope: string, wait: WaitOptions = {}): Promise<CachedToken> {
-    return this.#scopeToken(scope).get(wait);
-  }
-
-  /** As {@link ScopeToken.replace}. */
-  async replace(scope: string, refused: string, wait: WaitOptions = {}): Promise<CachedToken | undefined> {
-    return this.#scopeToken(scope).replace(refused, wait);
+  /** The token of a scope. Its customer becomes the most recently used. */
+  scope(name: string): ScopeToken {
+    if (name === API_SCOPE) return this.#api;
+    const token = this.#customers.get(name) ?? new ScopeToken(name, this.#customerSettings, this.#tools);
+    this.#customers.delete(name);
+    this.#customers.set(name, token);
+    const [oldest] = this.#customers.keys();
+    if (this.#customers.size > this.#settings.maxEntries) this.#customers.delete(oldest);
+    return token;
   }
 
   /** Drops a token that does not work, if it is still cached. */
@@ -95,16 +84,6 @@ export class TokenCache {
     this.#closing.abort(ServiceConnectionError.closed());
     this.#tools.queue.rejectAll(() => ServiceConnectionError.closed());
     this.#api.close();
-  }
-
-  #scopeToken(scope: string): ScopeToken {
-    if (scope === API_SCOPE) return this.#api;
-    const token = this.#customers.get(scope) ?? new ScopeToken(scope, this.#customerSettings, this.#tools);
-    this.#customers.delete(scope);
-    this.#customers.set(scope, token);
-    const [oldest] = this.#customers.keys();
-    if (this.#customers.size > this.#settings.maxEntries) this.#customers.delete(oldest);
-    return token;
   }
 
   #scopeTokens(): ScopeToken[] {

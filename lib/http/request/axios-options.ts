@@ -1,13 +1,6 @@
 import { type InternalAxiosRequestConfig } from 'axios';
 import { ServiceRequestError } from '../../errors/index.js';
 
-interface Refusal {
-  /** Why the option has no effect, and what to use in its place. */
-  instead: string;
-  /** Accepted values, because they mean what this module does anyway. */
-  same: readonly unknown[];
-}
-
 const PARSED =
   "is not used, because the response is parsed before: set responseType 'text', and parse it in parse";
 const BROWSER = 'is for browsers: leave it out';
@@ -48,12 +41,9 @@ const REFUSALS: readonly [names: string, instead: string, same?: readonly unknow
 ];
 
 /** The refusals, by the name of the option. */
-export const REFUSED: Readonly<Partial<Record<string, Refusal>>> = Object.assign(
-  Object.create(null) as object,
-  Object.fromEntries(
-    REFUSALS.flatMap(([names, instead, same = UNSET]) =>
-      names.split(' ').map((name) => [name, { instead, same }]),
-    ),
+export const REFUSED = new Map(
+  REFUSALS.flatMap(([names, instead, same = UNSET]) =>
+    names.split(' ').map((name) => [name, { instead, same }] as const),
   ),
 );
 
@@ -64,7 +54,7 @@ export const REFUSED: Readonly<Partial<Record<string, Refusal>>> = Object.assign
  */
 export function refuseAxiosOptions(config: InternalAxiosRequestConfig, ownAgent: unknown): void {
   for (const name of Object.keys(config)) {
-    const refusal = REFUSED[name];
+    const refusal = REFUSED.get(name);
     if (refusal === undefined) continue;
     const value = config[name as 'auth'] as unknown;
     const isSame = value === undefined || value === ownAgent || refusal.same.includes(value);

@@ -16,6 +16,4 @@ export interface ClientContext {
 export type CallAuthenticator = Pick<Authenticator, 'getCached' | 'get' | 'replace' | 'areStillValid'>;
 
 /** The parts of a client that the text of an error depends on. */
-export type ErrorClient = Pick<ClientContext, 'options'> & {
-  identity: Pick<Identity, 'certificate' | 'hasChain' | 'keyType' | 'lastIssuer'>;
-};
+export type ErrorClient = Pick<ClientContext, 'options' | 'identity'>;

@@ -1,4 +1,10 @@
-import { cleanText, containsSecret, ServiceApiError, type ApiErrorResponse } from '../../errors/index.js';
+import {
+  type ApiErrorDetails,
+  type ApiErrorResponse,
+  cleanText,
+  containsSecret,
+  ServiceApiError,
+} from '../../errors/index.js';
 import { isPage } from '../../exchange/certificate-refusal.js';
 import { parseJson } from '../../exchange/decode.js';
 import { type ExchangeResponse, isSuccess } from '../../exchange/exchange.types.js';
@@ -85,14 +91,8 @@ export class CallResponse {
   /** Makes the error for a body that `parse` refused. The error keeps the body. */
   toParseError(body: unknown, where: string): ServiceApiError {
     const data = body instanceof Uint8Array ? undefined : body;
-    return new ServiceApiError({
-      ...this.errorFields,
-      response: this.toErrorResponse(data),
-      code: 'invalid_response',
-      retryable: false,
-      message: `${this.name}, but parse refused the ${body === undefined ? 'missing ' : ''}body${where}.${this.#outcomeText}`,
-      saysOutcome: this.#wasExecuted,
-    });
+    const said = `but parse refused the ${body === undefined ? 'missing ' : ''}body${where}`;
+    return this.#unusable(said, { response: this.toErrorResponse(data), retryable: false });
   }
 
   /**
@@ -133,23 +133,18 @@ export class CallResponse {
   }
 
   #invalid({ what, hint, options = [] }: UnusableBody): ServiceApiError {
+    return this.#unusable(`with ${what}`, { response: this.toErrorResponse(undefined), hint, options });
+  }
+
+  #unusable(said: string, details: Partial<ApiErrorDetails>): ServiceApiError {
+    const wasExecuted = !isSafe(this.call) && isSuccess(this.received.status);
     return new ServiceApiError({
       ...this.errorFields,
-      response: this.toErrorResponse(undefined),
+      ...details,
       code: 'invalid_response',
-      message: `${this.name}, with ${what}.${this.#outcomeText}`,
-      saysOutcome: this.#wasExecuted,
-      hint,
-      options,
+      message: `${this.name}, ${said}.${wasExecuted ? ' By its status the call was executed.' : ''}`,
+      saysOutcome: wasExecuted,
     });
-  }
-
-  get #wasExecuted(): boolean {
-    return !isSafe(this.call) && isSuccess(this.received.status);
-  }
-
-  get #outcomeText(): string {
-    return this.#wasExecuted ? ' By its status the call was executed.' : '';
   }
 }
 

@@ -24,14 +24,19 @@ import { isDuplicate } from '../request/repeatability.js';
  * case.
  */
 interface ResponseMeaning {
-  matches: (response: ExchangeResponse, pathname: string) => boolean;
-  /** Only if both the app token and a bearer were sent. */
-  bothSent?: true;
-  /** Only if calls go through a sidecar on this machine. */
-  sidecar?: true;
+  matches: (response: ExchangeResponse, call: SentCall) => boolean;
   /** Follows the status in the message. */
   what?: string;
   hint: string;
+}
+
+/** What matters of a call for the meaning of its response. */
+interface SentCall {
+  pathname: string;
+  /** Whether both the app token and a bearer were sent. */
+  bothSent: boolean;
+  /** Whether calls go through a sidecar on this machine. */
+  isSidecar: boolean;
 }
 
 /** Whether the service, or a proxy in front of it, refused our credentials or certificate. No other input of a caller would help. */
@@ -53,12 +58,8 @@ export function explainResponse(
   const bothSent = authentication === 'oauth' && Object.keys(call.getCredentials()).length > 1;
   // `http:` is allowed on loopback only, where a sidecar does the TLS.
   const isSidecar = addresses.baseUrl.startsWith('http:');
-  const meaning = MEANINGS.find(
-    (each) =>
-      (!each.bothSent || bothSent) &&
-      (!each.sidecar || isSidecar) &&
-      each.matches(response, call.url.pathname),
-  );
+  const sent = { pathname: call.url.pathname, bothSent, isSidecar };
+  const meaning = MEANINGS.find(({ matches }) => matches(response, sent));
   const { certificate, keyType, lastIssuer } = identity;
   const inUse = certificate ? `in use is ${describeCertificate(certificate)}` : 'none is set';
   const appToken = authentication === 'mtls' ? `${APP_TOKEN} Also {certificate}` : APP_TOKEN;
@@ -132,8 +133,7 @@ const MEANINGS: readonly ResponseMeaning[] = [
     hint: '{passOn}{credentials} If that is right, check in the developer portal what the application may do.',
   },
   {
-    matches: isFromSidecar,
-    sidecar: true,
+    matches: (response, { isSidecar }) => isSidecar && isFromSidecar(response),
     what: `: ${SIDECAR_FAILED}`,
     hint: CHECK_SIDECAR_CERTIFICATE,
   },
@@ -144,7 +144,7 @@ const MEANINGS: readonly ResponseMeaning[] = [
   },
   {
     // The collections of the API exist even if they are empty, so a 404 means that the address is wrong.
-    matches: ({ status }, pathname) => status === 404 && collectionAtEnd(pathname) !== undefined,
+    matches: ({ status }, { pathname }) => status === 404 && collectionAtEnd(pathname) !== undefined,
     what: ': there is no such path at this address',
     hint: 'Check the path in {address}: the path of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.',
   },
@@ -159,8 +159,7 @@ const MEANINGS: readonly ResponseMeaning[] = [
     hint: "There is nothing to correct in this application. If this goes on, tell the service's operator.",
   },
   {
-    matches: ({ status }) => status === 400,
-    bothSent: true,
+    matches: ({ status }, { bothSent }) => bothSent && status === 400,
     hint: 'The app token was sent together with the bearer token, which the service refuses on most paths: leave {sendAppTokenWithBearer} out. If that is not the cause, something in the call itself is wrong.',
   },
 ];

@@ -13,8 +13,6 @@ export const KEEP_ALIVE_MS = 1_000;
  * The option of net.connect for a host name with several addresses. By default Node gives each address but the last 250 ms,
  * which is too short for a distant server (https://github.com/nodejs/node/issues/54359). Here each gets a quarter of the time limit.
  */
-export function attemptTimeoutPerAddress(connectTimeoutMs?: number): {
-  autoSelectFamilyAttemptTimeout?: number;
-} {
+export function attemptTimeoutPerAddress(connectTimeoutMs?: number) {
   return connectTimeoutMs ? { autoSelectFamilyAttemptTimeout: Math.ceil(connectTimeoutMs / 4) } : {};
 }

@@ -5,6 +5,7 @@ import { type Duplex } from 'node:stream';
 import tls, { type SecureContext, type TLSSocket } from 'node:tls';
 import { type ProxyFor } from '../../config/proxy.js';
 import { systemClock } from '../../time/clock.js';
+import { within } from '../../time/timers.js';
 import { authorityOf, KEEP_ALIVE_MS, attemptTimeoutPerAddress } from './connecting.js';
 import { type ConnectionState } from './connection-state.js';
 import {
@@ -86,7 +87,11 @@ export class IdentityAgent extends Agent {
   async close(graceMs: number): Promise<void> {
     if (!this.#isClosed) this.#switchConnector(failToConnect);
     this.#isClosed = true;
-    if (graceMs > 0) await this.#waitUntilRetiredUnused(graceMs);
+    const { clock = systemClock } = this.#settings;
+    const grace = { clock, timeoutMs: graceMs, expired: () => new Error('The grace is over') };
+    const unused = () => Promise.all([...this.#retired].map((each) => each.waitUntilUnused()));
+    // Requests that are still in flight after the grace end with the close below.
+    if (graceMs > 0) await within(grace, unused).catch(() => undefined);
     for (const connections of this.#retired) connections.close();
   }
 
@@ -121,17 +126,6 @@ export class IdentityAgent extends Agent {
     before.retire();
     this.#retired.add(before);
     void before.waitUntilUnused().then(() => this.#retired.delete(before));
-  }
-
-  #waitUntilRetiredUnused(graceMs: number): Promise<void> {
-    const { clock = systemClock } = this.#settings;
-    return new Promise((resolve) => {
-      const cancel = clock.schedule(resolve, graceMs);
-      void Promise.all([...this.#retired].map((each) => each.waitUntilUnused())).then(() => {
-        cancel();
-        resolve();
-      });
-    });
   }
 }
 

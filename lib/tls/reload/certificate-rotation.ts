@@ -1,4 +1,4 @@
-import { certificateRefusal, isConnectionReset } from '../../exchange/certificate-refusal.js';
+import { certificateRefusal } from '../../exchange/certificate-refusal.js';
 import { type Outcome } from '../../exchange/exchange.types.js';
 import { type Identity } from '../client-identity.js';
 
@@ -40,7 +40,7 @@ export class CertificateRotation {
   ): Promise<boolean> {
     const isSure = certificateRefusal(outcome) === 'refused';
     const hasWorked = isSure && refused !== undefined && refused.fingerprint256 === this.#acceptedFingerprint;
-    const reloaded = this.#identity.reloadAfterRefusal(refused, hasWorked, isConnectionReset(outcome));
+    const reloaded = this.#identity.reloadAfterRefusal(refused, hasWorked, outcome.fault?.kind === 'reset');
     if (!hasWorked) return reloaded;
     const search = reloaded.finally(() => {
       if (this.#search === search) this.#search = this.#acceptedFingerprint = undefined;

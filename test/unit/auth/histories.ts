@@ -264,14 +264,14 @@ async function replay(
     if (next.kind === 'advance') await clock.advance(next.ms);
     else if (next.kind === 'jump') clock.jump(next.ms);
     else if (next.kind === 'get') {
-      for (let n = 0; n < next.callers; n += 1) watch(cache.get(next.scope, next), next.timeoutMs);
+      for (let n = 0; n < next.callers; n += 1) watch(cache.scope(next.scope).get(next), next.timeoutMs);
     } else {
-      const token = cache.getCached(next.scope);
+      const token = cache.scope(next.scope).getCached();
       checkHandedOut(token, false);
       if (token && next.kind === 'invalidate') cache.invalidate(token.accessToken);
       if (token && next.kind === 'force') {
         source.isForced = true;
-        watch(cache.replace(next.scope, token.accessToken));
+        watch(cache.scope(next.scope).replace(token.accessToken));
         source.isForced = false;
       }
     }

@@ -598,7 +598,7 @@ describe('Shared token store: renewals by the token cache', () => {
     const waits: number[] = [];
     const get = async (scope: string): Promise<void> => {
       const begun = clock.monotonic();
-      await cache.get(scope);
+      await cache.scope(scope).get();
       waits.push(clock.monotonic() - begun);
     };
     return { clock, cache, get, waits };
@@ -612,7 +612,7 @@ describe('Shared token store: renewals by the token cache', () => {
     await all;
     waits.length = 0;
     await clock.advance(210_000);
-    for (const customer of customers) expect(cache.getCached(customer)).toBeDefined();
+    for (const customer of customers) expect(cache.scope(customer).getCached()).toBeDefined();
     await clock.advance(10);
     void get('customer.new');
     await clock.advance(1_500);
@@ -1036,7 +1036,7 @@ describe('Shared token store: requests of many replicas', () => {
     );
     for (const cache of caches) cache.start();
     await clock.advance(ms);
-    for (const cache of caches) expect(cache.getCached('api')).toBeDefined();
+    for (const cache of caches) expect(cache.scope('api').getCached()).toBeDefined();
     for (const cache of caches) cache.close();
     return requests;
   }

@@ -23,7 +23,7 @@ function setUp(options: Partial<Parameters<typeof makeCache>[0]> = {}) {
   const cache = makeCache({ source, clock, random, ...settings, ...options });
   /** Gets a token. The default API token lasts 60 s: it is due for renewal after 40.5 s and usable for 54 s. */
   const fillCache = async (expiresIn = 60, scope = 'api'): Promise<AccessToken> => {
-    const waiting = cache.get(scope);
+    const waiting = cache.scope(scope).get();
     await settle();
     source.last.grant(expiresIn);
     return waiting;
@@ -47,20 +47,20 @@ describe('Token cache: concurrent callers', () => {
     'sends a single request for scope %s when 1,000 callers need a token, and gives all of them the same token',
     async (scope) => {
       const { cache, source } = setUp();
-      const callers = Array.from({ length: 500 }, () => cache.get(scope));
+      const callers = Array.from({ length: 500 }, () => cache.scope(scope).get());
       await settle();
-      callers.push(...Array.from({ length: 500 }, () => cache.get(scope)));
+      callers.push(...Array.from({ length: 500 }, () => cache.scope(scope).get()));
       await settle();
       expect(source.requests).toHaveLength(1);
       source.last.grant(3600);
       expect(new Set(await Promise.all(callers)).size).toBe(1);
-      expect(cache.getCached(scope)?.accessToken).toBe('token-1');
+      expect(cache.scope(scope).getCached()?.accessToken).toBe('token-1');
     },
   );
 
   it('requests a token of its own for each scope', async () => {
     const { cache, source, scopes } = setUp();
-    const both = [cache.get('api'), cache.get('customer.c1')];
+    const both = [cache.scope('api').get(), cache.scope('customer.c1').get()];
     await settle();
     expect(scopes()).toEqual(['api', 'customer.c1']);
     source.requests.forEach((request) => request.grant(3600));
@@ -69,11 +69,11 @@ describe('Token cache: concurrent callers', () => {
 
   it('gives a rejection to every waiting caller, and does not cache the rejection', async () => {
     const { cache, source, clock, fillCache } = setUp();
-    const callers = [cache.get('api'), cache.get('api')];
+    const callers = [cache.scope('api').get(), cache.scope('api').get()];
     await settle();
     source.last.fail(refusal('token_refused', 400));
     expect(await outcomes(callers)).toEqual(['token_refused', 'token_refused']);
-    expect(cache.getCached('api')).toBeUndefined();
+    expect(cache.scope('api').getCached()).toBeUndefined();
     await clock.advance(1_000);
     expect((await fillCache()).accessToken).toBe('token-2');
   });
@@ -82,7 +82,11 @@ describe('Token cache: concurrent callers', () => {
     const { cache, source } = setUp();
     const details = { code: 'token_refused', message: 'no', status: 400, scope: 'api' } as const;
     const reason = new ServiceTokenError(details);
-    const waiting = Promise.allSettled([cache.get('api'), cache.get('api'), cache.get('api')]);
+    const waiting = Promise.allSettled([
+      cache.scope('api').get(),
+      cache.scope('api').get(),
+      cache.scope('api').get(),
+    ]);
     await settle();
     source.last.fail(reason);
     const errors = (await waiting).map((outcome) => (outcome as { reason?: ServiceTokenError }).reason!);
@@ -98,13 +102,13 @@ describe('Token cache: concurrent callers', () => {
   it('rejects a caller that aborts, and keeps the request running for the other callers', async () => {
     const { cache, source } = setUp();
     const controller = new AbortController();
-    const leaves = cache.get('api', { signal: controller.signal });
-    const stays = cache.get('api');
+    const leaves = cache.scope('api').get({ signal: controller.signal });
+    const stays = cache.scope('api').get();
     await settle();
     const reason = new Error('changed my mind');
     controller.abort(reason);
     await expect(leaves).rejects.toBe(reason);
-    await expect(cache.get('api', { signal: controller.signal })).rejects.toBe(reason);
+    await expect(cache.scope('api').get({ signal: controller.signal })).rejects.toBe(reason);
     source.last.grant(60);
     expect((await stays).accessToken).toBe('token-1');
     expect(source.requests).toHaveLength(1);
@@ -112,8 +116,8 @@ describe('Token cache: concurrent callers', () => {
 
   it('rejects only the caller whose timeout ends, and rejects a caller at once whose timeout is already over', async () => {
     const { cache, source, clock } = setUp();
-    const hasty = [-5, 500].map((timeoutMs) => outcomes([cache.get('api', { timeoutMs })]));
-    const patient = cache.get('api');
+    const hasty = [-5, 500].map((timeoutMs) => outcomes([cache.scope('api').get({ timeoutMs })]));
+    const patient = cache.scope('api').get();
     await clock.advance(0);
     expect(await hasty[0]).toEqual(['connection_timeout']);
     await clock.advance(500);
@@ -127,7 +131,7 @@ describe('Token cache: concurrent callers', () => {
     const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     const before = timers();
     const { cache, source } = setUp({ clock: systemClock });
-    const waiting = [cache.get('api'), cache.get('api')];
+    const waiting = [cache.scope('api').get(), cache.scope('api').get()];
     await settle();
     expect(timers()).toBeGreaterThanOrEqual(before + 2);
     source.last.grant(60);
@@ -139,7 +143,7 @@ describe('Token cache: concurrent callers', () => {
 describe('Token cache: attempts of a token request', () => {
   it('makes at most 3 attempts with increasing pauses after connection faults and 5xx responses', async () => {
     const { cache, source, clock } = setUp({ random: () => 0.999 });
-    const waiting = outcomes([cache.get('api'), cache.get('api')]);
+    const waiting = outcomes([cache.scope('api').get(), cache.scope('api').get()]);
     await settle();
     source.last.fail(reset());
     await clock.advance(99);
@@ -167,7 +171,7 @@ describe('Token cache: attempts of a token request', () => {
     ],
   ])('does not retry a token request that fails with %s', async (_name, error) => {
     const { cache, source, clock } = setUp();
-    const waiting = outcomes([cache.get('api')]);
+    const waiting = outcomes([cache.scope('api').get()]);
     await settle();
     source.last.fail(error);
     await clock.advance(1_000);
@@ -177,7 +181,7 @@ describe('Token cache: attempts of a token request', () => {
 
   it('makes a single attempt for a caller with once: true, but up to 3 attempts when another caller waits too', async () => {
     const { cache, source, clock } = setUp();
-    const alone = outcomes([cache.get('api', { once: true })]);
+    const alone = outcomes([cache.scope('api').get({ once: true })]);
     await settle();
     expect(source.last.context.isProbe).toBe(true);
     source.last.fail(reset());
@@ -185,7 +189,7 @@ describe('Token cache: attempts of a token request', () => {
     expect(await alone).toEqual(['connection_reset']);
     expect(source.requests).toHaveLength(1);
 
-    const both = outcomes([cache.get('api', { once: true }), cache.get('api')]);
+    const both = outcomes([cache.scope('api').get({ once: true }), cache.scope('api').get()]);
     await settle();
     expect(source.last.context.isProbe).toBe(false);
     for (let attempt = 0; attempt < 3; attempt += 1) {
@@ -199,7 +203,7 @@ describe('Token cache: attempts of a token request', () => {
 
   it('gives up a token request after 10 s, and starts a new one for the next caller', async () => {
     const { cache, source, clock, fillCache } = setUp();
-    const waiting = outcomes([cache.get('api')]);
+    const waiting = outcomes([cache.scope('api').get()]);
     await clock.advance(10_000);
     expect(await waiting).toEqual(['connection_timeout']);
     expect(source.requests).toHaveLength(1);
@@ -214,7 +218,7 @@ describe('Token cache: attempts of a token request', () => {
       [[unreadable, reset()], 'connection_timeout'],
     ] as const) {
       const { cache, source, clock } = setUp();
-      const waiting = outcomes([cache.get('api')]);
+      const waiting = outcomes([cache.scope('api').get()]);
       await settle();
       for (const fault of faults) {
         source.last.fail(fault);
@@ -232,7 +236,7 @@ describe('Token cache: attempts of a token request', () => {
   ])('does not retry after %s when no caller waits any longer', async (_name, fault) => {
     const { cache, source, clock } = setUp({ random: () => 0.5 });
     const controller = new AbortController();
-    const waiting = outcomes([cache.get('api', { signal: controller.signal })]);
+    const waiting = outcomes([cache.scope('api').get({ signal: controller.signal })]);
     await settle();
     source.last.fail(fault);
     await settle();
@@ -240,7 +244,7 @@ describe('Token cache: attempts of a token request', () => {
     await waiting;
     await clock.advance(60_000);
     expect(source.requests).toHaveLength(1);
-    expect(cache.getCached('api')).toBeUndefined();
+    expect(cache.scope('api').getCached()).toBeUndefined();
   });
 });
 
@@ -260,9 +264,9 @@ describe('Token cache: token lifetime', () => {
       const { cache, clock, fillCache } = setUp({ refresh: 'on-expiry' });
       await fillCache(expiresIn, scope);
       await clock.advance(usableMs - 1);
-      expect(cache.getCached(scope)).toBeDefined();
+      expect(cache.scope(scope).getCached()).toBeDefined();
       await clock.advance(1);
-      expect(cache.getCached(scope)).toBeUndefined();
+      expect(cache.scope(scope).getCached()).toBeUndefined();
     },
   );
 
@@ -271,16 +275,16 @@ describe('Token cache: token lifetime', () => {
     async (scope) => {
       const { cache, source, clock } = setUp();
       for (let round = 1; round <= 2; round += 1) {
-        const waiting = cache.get(scope);
+        const waiting = cache.scope(scope).get();
         await clock.advance(1_500);
         source.last.grant(0);
         const { expiresAt } = await waiting;
         expect(expiresAt.getTime()).toBe(clock.now() + 1_000);
         await clock.advance(999);
         for (let call = 0; call < 50; call += 1)
-          expect(cache.getCached(scope)?.accessToken).toBe(`token-${round}`);
+          expect(cache.scope(scope).getCached()?.accessToken).toBe(`token-${round}`);
         await clock.advance(1);
-        expect(cache.getCached(scope)).toBeUndefined();
+        expect(cache.scope(scope).getCached()).toBeUndefined();
         expect(source.requests).toHaveLength(round);
       }
     },
@@ -289,38 +293,38 @@ describe('Token cache: token lifetime', () => {
   it('counts the lifetime from the time of the token request, not from the response or from earlier work of the token source', async () => {
     const { cache, source, clock } = setUp({ refresh: 'on-expiry' });
     const sent = clock.now();
-    const slow = cache.get('api');
+    const slow = cache.scope('api').get();
     await clock.advance(5_000);
     source.last.grant(60);
     expect((await slow).expiresAt.getTime()).toBe(sent + 60_000);
     await clock.advance(49_000);
-    expect(cache.getCached('api')).toBeUndefined();
+    expect(cache.scope('api').getCached()).toBeUndefined();
 
     const request = async (scope: string) => {
       await clock.advance(5_000);
       return { accessToken: 'token', scope, expiresIn: 600, requestedAt: momentOf(clock) };
     };
     const late = setUp({ source: { request }, clock });
-    expect((await late.cache.get('api')).expiresAt.getTime()).toBe(clock.now() + 600_000);
+    expect((await late.cache.scope('api').get()).expiresAt.getTime()).toBe(clock.now() + 600_000);
   });
 
   it('expires a token as soon as the wall clock or the monotonic clock says so, so that setting the wall clock back does not extend it', async () => {
     const { cache, clock, fillCache } = setUp({ refresh: 'on-expiry' });
     await fillCache();
     clock.jump(54_000);
-    expect(cache.getCached('api')).toBeUndefined();
+    expect(cache.scope('api').getCached()).toBeUndefined();
     clock.jump(-24 * 3_600_000);
-    expect(cache.getCached('api')).toBeDefined();
+    expect(cache.scope('api').getCached()).toBeDefined();
     await clock.advance(54_000);
-    expect(cache.getCached('api')).toBeUndefined();
+    expect(cache.scope('api').getCached()).toBeUndefined();
   });
 
   it('requests a new token after the wall clock jumps a day ahead, and once more when the clock jumps during that request', async () => {
     const { cache, source, clock, fillCache } = setUp();
     await fillCache();
     clock.jump(24 * 3_600_000);
-    expect(cache.getCached('api')).toBeUndefined();
-    const waiting = cache.get('api');
+    expect(cache.scope('api').getCached()).toBeUndefined();
+    const waiting = cache.scope('api').get();
     await settle();
     // The process cannot tell this jump from a machine that was suspended for a day.
     clock.jump(24 * 3_600_000);
@@ -328,21 +332,22 @@ describe('Token cache: token lifetime', () => {
     await clock.advance(0);
     source.last.grant(60);
     expect((await waiting).expiresAt.getTime()).toBe(clock.now() + 60_000);
-    for (let call = 0; call < 20; call += 1) expect((await cache.get('api')).accessToken).toBe('token-3');
+    for (let call = 0; call < 20; call += 1)
+      expect((await cache.scope('api').get()).accessToken).toBe('token-3');
     expect(source.requests).toHaveLength(3);
   });
 
   it('does not extend the lifetime when the wall clock is set back while the token request is in flight', async () => {
     const { cache, source, clock } = setUp({ refresh: 'on-expiry' });
-    const waiting = cache.get('api');
+    const waiting = cache.scope('api').get();
     await clock.advance(5_000);
     clock.jump(-24 * 3_600_000);
     source.last.grant(60);
     await waiting;
     await clock.advance(48_999);
-    expect(cache.getCached('api')).toBeDefined();
+    expect(cache.scope('api').getCached()).toBeDefined();
     await clock.advance(1);
-    expect(cache.getCached('api')).toBeUndefined();
+    expect(cache.scope('api').getCached()).toBeUndefined();
   });
 });
 
@@ -351,7 +356,7 @@ describe('Token cache: process suspended during a token request', () => {
     'requests again instead of handing out a token of scope %s that expired while the process was suspended',
     async (scope) => {
       const { cache, source, clock } = setUp();
-      const waiting = [cache.get(scope), cache.get(scope)];
+      const waiting = [cache.scope(scope).get(), cache.scope(scope).get()];
       await settle();
       clock.jump(4_200);
       source.last.grant(2);
@@ -365,7 +370,7 @@ describe('Token cache: process suspended during a token request', () => {
 
   it('gives up after 3 tokens that had expired when they arrived, and says so in the error', async () => {
     const { cache, source, clock } = setUp();
-    const waiting = cache.get('api');
+    const waiting = cache.scope('api').get();
     waiting.catch(() => undefined);
     for (let attempt = 1; attempt <= 3; attempt += 1) {
       await clock.advance(200);
@@ -379,12 +384,12 @@ describe('Token cache: process suspended during a token request', () => {
     });
     await clock.advance(1_000);
     expect(source.requests).toHaveLength(3);
-    expect(cache.getCached('api')).toBeUndefined();
+    expect(cache.scope('api').getCached()).toBeUndefined();
   });
 
   it('requests once more when a token arrives with too little time left, and caches the next token', async () => {
     const { cache, source, clock } = setUp();
-    const waiting = cache.get('api');
+    const waiting = cache.scope('api').get();
     await settle();
     // A token of 60 s is usable for 54 s.
     clock.jump(54_000);
@@ -393,13 +398,13 @@ describe('Token cache: process suspended during a token request', () => {
     expect(source.requests).toHaveLength(2);
     source.last.grant(60);
     expect((await waiting).accessToken).toBe('token-2');
-    expect(cache.getCached('api')?.accessToken).toBe('token-2');
+    expect(cache.scope('api').getCached()?.accessToken).toBe('token-2');
   });
 
   it('hands out the second of two tokens with too little time left, or the first if the second request fails, and caches neither', async () => {
     const { cache, source, clock } = setUp();
     const outcomeOf = async (respondToSecond: () => unknown): Promise<string[]> => {
-      const waiting = outcomes([cache.get('api')]);
+      const waiting = outcomes([cache.scope('api').get()]);
       await settle();
       clock.jump(54_000);
       source.last.grant(60, 'first');
@@ -414,25 +419,25 @@ describe('Token cache: process suspended during a token request', () => {
     expect(second).toEqual(['second']);
     expect(await outcomeOf(() => source.last.fail(reset()))).toEqual(['first']);
     expect(source.requests).toHaveLength(4);
-    expect(cache.getCached('api')).toBeUndefined();
+    expect(cache.scope('api').getCached()).toBeUndefined();
   });
 
   it('keeps the current token when a renewal brings an expired one, and renews again after 3 s', async () => {
     const { cache, source, clock, fillCache } = setUp();
     await fillCache(3_600);
     await clock.advance(2_700_000);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await settle();
     clock.jump(5_000);
     source.last.grant(5, 'expired');
     await settle();
-    expect(cache.getCached('api')?.accessToken).toBe('token-1');
+    expect(cache.scope('api').getCached()?.accessToken).toBe('token-1');
     await clock.advance(2_999);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await settle();
     expect(source.requests).toHaveLength(2);
     await clock.advance(1);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await settle();
     expect(source.requests).toHaveLength(3);
     cache.close();
@@ -440,7 +445,7 @@ describe('Token cache: process suspended during a token request', () => {
 
   it('requests again instead of using a token from the shared store that expired while the process was suspended', async () => {
     const { cache, source, clock } = setUp();
-    const waiting = cache.get('api');
+    const waiting = cache.scope('api').get();
     await settle();
     clock.jump(4_200);
     source.last.grant(5, 'of-the-store', 1_000);
@@ -467,16 +472,16 @@ describe('Token cache: renewals before expiry', () => {
     'renews a token of %d s (random number: %d, age in the shared store: %p) after %d ms',
     async (expiresIn, random, ageMs, dueMs) => {
       const { cache, source, clock } = setUp({ random: () => random });
-      const waiting = cache.get('api');
+      const waiting = cache.scope('api').get();
       await settle();
       source.last.grant(expiresIn, 'token', ageMs);
       await waiting;
       await clock.advance(dueMs - 1);
-      cache.getCached('api');
+      cache.scope('api').getCached();
       await settle();
       expect(source.requests).toHaveLength(1);
       clock.jump(1);
-      expect(cache.getCached('api')?.accessToken).toBe('token');
+      expect(cache.scope('api').getCached()?.accessToken).toBe('token');
       await settle();
       expect(source.requests).toHaveLength(2);
     },
@@ -486,7 +491,7 @@ describe('Token cache: renewals before expiry', () => {
     const { cache, source, clock, fillCache } = setUp({ refresh: 'on-expiry' });
     await fillCache();
     await clock.advance(53_999);
-    expect(cache.getCached('api')).toBeDefined();
+    expect(cache.scope('api').getCached()).toBeDefined();
     await settle();
     expect(source.requests).toHaveLength(1);
   });
@@ -495,12 +500,13 @@ describe('Token cache: renewals before expiry', () => {
     const { cache, source, clock, fillCache } = setUp();
     await fillCache();
     await clock.advance(40_500);
-    for (let call = 0; call < 100; call += 1) expect(cache.getCached('api')?.accessToken).toBe('token-1');
+    for (let call = 0; call < 100; call += 1)
+      expect(cache.scope('api').getCached()?.accessToken).toBe('token-1');
     await settle();
     expect(source.requests).toHaveLength(2);
     source.last.grant(60);
     await settle();
-    expect(cache.getCached('api')?.accessToken).toBe('token-2');
+    expect(cache.scope('api').getCached()?.accessToken).toBe('token-2');
   });
 
   it('retries a failed renewal after 3 s, doubling to 30 s, and serves the old token until it expires', async () => {
@@ -510,7 +516,7 @@ describe('Token cache: renewals before expiry', () => {
     const begun = clock.monotonic();
     const at: number[] = [];
     for (let second = 0; second < 100; second += 1) {
-      expect(cache.getCached('api')?.accessToken).toBe('token-1');
+      expect(cache.scope('api').getCached()?.accessToken).toBe('token-1');
       await settle();
       if (source.requests.length > at.length + 1) {
         at.push(clock.monotonic() - begun);
@@ -521,16 +527,16 @@ describe('Token cache: renewals before expiry', () => {
     }
     expect(at).toEqual([0, 3_000, 9_000, 21_000, 45_000, 75_000]);
     await clock.advance(0.25 * 3_570_000);
-    expect(cache.getCached('api')).toBeUndefined();
+    expect(cache.scope('api').getCached()).toBeUndefined();
   });
 
   it('lets a caller that finds the token expired join the running renewal, which then makes up to 3 attempts with a full time limit', async () => {
     const { cache, source, clock, fillCache } = setUp();
     await fillCache();
     await clock.advance(45_000);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await clock.advance(9_500);
-    const waiting = cache.get('api');
+    const waiting = cache.scope('api').get();
     expect(source.requests).toHaveLength(2);
     await clock.advance(9_500);
     source.last.fail(reset());
@@ -552,12 +558,12 @@ describe('Token cache: renewals before expiry', () => {
     const { cache, source, clock, fillCache } = setUp();
     await fillCache();
     await clock.advance(40_500);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await settle();
     source.last.grant(1, 'token-1');
     await settle();
     await clock.advance(400);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await settle();
     expect(source.requests).toHaveLength(2);
   });
@@ -574,11 +580,11 @@ describe('Token cache: renewals before expiry', () => {
         return { accessToken: `token-${(requests += 1)}`, scope, expiresIn: lifetime };
       };
       const { cache, clock } = setUp({ source: { request }, random: () => 0.5 });
-      await cache.get('api');
+      await cache.scope('api').get();
       const lifetimes = 20;
       for (let call = 0; call < lifetimes * 100; call++) {
         await clock.advance(lifetime * 10);
-        expect(cache.getCached('api')).toBeDefined();
+        expect(cache.scope('api').getCached()).toBeDefined();
       }
       // The first token request is not a renewal.
       expect((requests - 1) / lifetimes).toBeLessThanOrEqual(most);
@@ -596,7 +602,7 @@ describe('Token cache: renewals before expiry', () => {
     const lines: string[] = [];
     const log = { ...SILENT, warn: (line: string) => void lines.push(line) };
     const { cache, source, clock, fillCache } = setUp({ log });
-    const waiting = outcomes([cache.get('api')]);
+    const waiting = outcomes([cache.scope('api').get()]);
     await settle();
     source.last.fail(error);
     expect(await waiting).toEqual(['token_refused']);
@@ -605,14 +611,14 @@ describe('Token cache: renewals before expiry', () => {
     await fillCache();
     await clock.advance(43_000);
     for (const reason of [error, new Error('not ours, so it may hold anything')]) {
-      cache.getCached('api');
+      cache.scope('api').getCached();
       await settle();
       source.last.fail(reason);
       await settle();
       await clock.advance(3_000);
     }
     expect(source.requests).toHaveLength(4);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await settle();
     cache.close();
     await settle();
@@ -626,7 +632,7 @@ describe('Token cache: renewals before expiry', () => {
     await fillCache();
     expect(source.last.context.isAwaited()).toBe(false);
     await clock.advance(45_000);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await settle();
     const { isAwaited } = source.last.context;
     expect([source.requests.length, isAwaited()]).toEqual([2, false]);
@@ -635,7 +641,7 @@ describe('Token cache: renewals before expiry', () => {
     expect(isAwaited()).toBe(true);
     await clock.advance(2_000);
     expect(isAwaited()).toBe(false);
-    const waiting = cache.get('api');
+    const waiting = cache.scope('api').get();
     await settle();
     expect([source.requests.length, isAwaited()]).toEqual([2, true]);
     source.last.grant(60);
@@ -680,7 +686,7 @@ describe('Token cache: scheduled renewals', () => {
       let checksWithoutToken = 0;
       for (let ms = 0; ms < 60_000; ms += 20) {
         await clock.advance(20);
-        if (!cache.status('api')) checksWithoutToken += 1;
+        if (!cache.scope('api').status) checksWithoutToken += 1;
       }
       expect(checksWithoutToken).toBe(0);
       expect((requests - begun) / (60 / expiresIn)).toBeLessThan(3);
@@ -714,7 +720,7 @@ describe('Token cache: scheduled renewals', () => {
     source.last.grant(0);
     await clock.advance(2_250_000);
     expect(scopes()).toEqual(['customer.c1', 'api']);
-    expect(cache.getCached('customer.c1')).toBeDefined();
+    expect(cache.scope('customer.c1').getCached()).toBeDefined();
     await settle();
     expect(scopes()).toEqual(['customer.c1', 'api', 'customer.c1']);
     cache.close();
@@ -722,7 +728,7 @@ describe('Token cache: scheduled renewals', () => {
 
   it('does not start a renewal while a request for a caller is in flight', async () => {
     const { cache, source, clock } = setUp({ refresh: 'scheduled' });
-    const waiting = outcomes([cache.get('api')]);
+    const waiting = outcomes([cache.scope('api').get()]);
     cache.start();
     await clock.advance(5_000);
     expect(source.requests).toHaveLength(1);
@@ -738,12 +744,12 @@ describe('Token cache: scheduled renewals', () => {
     cache.dropAllForNewCertificate();
     source.last.grant(60);
     await settle();
-    expect(cache.getCached('api')).toBeUndefined();
+    expect(cache.scope('api').getCached()).toBeUndefined();
     await clock.advance(5_000);
     expect(source.requests).toHaveLength(2);
     source.last.grant(60);
     await settle();
-    expect(cache.getCached('api')?.accessToken).toBe('token-2');
+    expect(cache.scope('api').getCached()?.accessToken).toBe('token-2');
     cache.close();
   });
 });
@@ -774,7 +780,7 @@ describe('Token cache: pauses after failures, 429 and Retry-After', () => {
           for (let last = clock.monotonic(); times.length < count; last = clock.monotonic()) {
             const number = source.requests.length;
             while (source.requests.length === number) {
-              void outcomes([cache.get(scope, { timeoutMs: 100_000 })]);
+              void outcomes([cache.scope(scope).get({ timeoutMs: 100_000 })]);
               await clock.advance(0);
               // Use short steps while the expected pauses are short.
               const stepMs = seconds[times.length - 1] < 5 ? 50 : 500;
@@ -798,19 +804,19 @@ describe('Token cache: pauses after failures, 429 and Retry-After', () => {
 
   it('holds back all scopes during a Retry-After, and rejects callers whose timeout ends before it does', async () => {
     const { cache, source, clock, scopes } = setUp();
-    const hasty = outcomes([cache.get('api', { timeoutMs: 5_000 })]);
-    const patient = cache.get('api', { timeoutMs: 60_000 });
+    const hasty = outcomes([cache.scope('api').get({ timeoutMs: 5_000 })]);
+    const patient = cache.scope('api').get({ timeoutMs: 60_000 });
     await settle();
     source.last.fail(refusal('token_rate_limited', 429, 20));
     await settle();
-    await expect(cache.get('customer.c1', { timeoutMs: 19_000 })).rejects.toMatchObject({
+    await expect(cache.scope('customer.c1').get({ timeoutMs: 19_000 })).rejects.toMatchObject({
       code: 'token_rate_limited',
       message: 'token_rate_limited The endpoint is not asked again for 20 s.',
       status: 429,
       scope: 'customer.{}',
       retryAfter: 20,
     });
-    const other = cache.get('customer.c1', { timeoutMs: 21_000 });
+    const other = cache.scope('customer.c1').get({ timeoutMs: 21_000 });
     await clock.advance(5_000);
     expect(await hasty).toEqual(['token_rate_limited']);
     await clock.advance(14_999);
@@ -823,41 +829,41 @@ describe('Token cache: pauses after failures, 429 and Retry-After', () => {
 
   it('holds back the API token for the Retry-After of a customer token, and does not shorten it for a later, shorter one', async () => {
     const { cache, source, clock } = setUp();
-    void outcomes([cache.get('customer.c1'), cache.get('customer.c2')]);
+    void outcomes([cache.scope('customer.c1').get(), cache.scope('customer.c2').get()]);
     await settle();
     source.requests[0].fail(refusal('token_unavailable', 503, 10));
     source.requests[1].fail(refusal('token_unavailable', 503, 1));
     await clock.advance(1_500);
-    await expect(cache.get('api')).rejects.toMatchObject({ status: 503, retryAfter: 9 });
+    await expect(cache.scope('api').get()).rejects.toMatchObject({ status: 503, retryAfter: 9 });
   });
 
   it('keeps serving the valid token while a Retry-After delays its renewal', async () => {
     const { cache, source, clock, fillCache } = setUp();
     await fillCache();
     await clock.advance(40_500);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await settle();
     source.last.fail(refusal('token_unavailable', 503, 10));
     for (let second = 0; second < 9; second += 1) {
       await clock.advance(1_000);
-      expect(cache.getCached('api')?.accessToken).toBe('token-1');
+      expect(cache.scope('api').getCached()?.accessToken).toBe('token-1');
     }
     expect(source.requests).toHaveLength(2);
     await clock.advance(1_000);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await settle();
     expect(source.requests).toHaveLength(3);
   });
 
   it('measures a Retry-After with the monotonic clock, so that a jump of the wall clock does not change it', async () => {
     const { cache, source, clock, fillCache } = setUp();
-    const waiting = outcomes([cache.get('api')]);
+    const waiting = outcomes([cache.scope('api').get()]);
     await settle();
     source.last.fail(refusal('token_rate_limited', 429, 3_600));
     clock.jump(-7_200_000);
     await clock.advance(3_599_000);
     expect(await waiting).toEqual(['token_rate_limited']);
-    await expect(cache.get('api', { timeoutMs: 500 })).rejects.toMatchObject({ retryAfter: 1 });
+    await expect(cache.scope('api').get({ timeoutMs: 500 })).rejects.toMatchObject({ retryAfter: 1 });
     await clock.advance(1_000);
     expect((await fillCache()).accessToken).toBe('token-2');
   });
@@ -908,7 +914,9 @@ describe('Token cache: failing token endpoint', () => {
       const callFor = async (ms: number): Promise<void> => {
         for (const end = clock.monotonic() + ms; clock.monotonic() < end; call += 1) {
           const begun = clock.monotonic();
-          void outcomes([cache.get(scopeOf(call))]).then(() => waited.push(clock.monotonic() - begun));
+          void outcomes([cache.scope(scopeOf(call)).get()]).then(() =>
+            waited.push(clock.monotonic() - begun),
+          );
           await clock.advance(10_000 / 150);
         }
       };
@@ -919,7 +927,7 @@ describe('Token cache: failing token endpoint', () => {
         isDown = false;
         const lastCall = call;
         await callFor(6_000);
-        expect(cache.getCached(scopeOf(call - 1))).toBeDefined();
+        expect(cache.scope(scopeOf(call - 1)).getCached()).toBeDefined();
         expect(waited.length).toBeGreaterThan(lastCall);
         isDown = true;
         cache.dropAllForNewCertificate();
@@ -930,7 +938,7 @@ describe('Token cache: failing token endpoint', () => {
 
   it('requests again within 200 ms after a single lost request', async () => {
     const { cache, source, clock, failAll } = setUpFailing({ random: () => 0.999 });
-    const waiting = cache.get('api');
+    const waiting = cache.scope('api').get();
     await failAll(reset);
     await clock.advance(100);
     source.last.grant(60);
@@ -940,12 +948,12 @@ describe('Token cache: failing token endpoint', () => {
   it('sends one request at a time, the API token first, and gives all waiting callers the error of the third failure', async () => {
     const { cache, clock, failAll, requestedScopes } = setUpFailing();
     const all = ['api', ...Array.from({ length: 20 }, (_, n) => `customer.${n}`)];
-    const waiting = outcomes(all.map((scope) => cache.get(scope)));
+    const waiting = outcomes(all.map((scope) => cache.scope(scope).get()));
     // These requests were in flight together, so they count as one failure.
     expect(await failAll()).toEqual(all);
     await clock.advance(50);
     expect(requestedScopes()).toEqual(['api']);
-    const later = outcomes([cache.get('customer.later')]);
+    const later = outcomes([cache.scope('customer.later').get()]);
     expect(await failAll()).toEqual(['api']);
     await clock.advance(100);
     expect(await failAll()).toEqual(['api']);
@@ -957,16 +965,16 @@ describe('Token cache: failing token endpoint', () => {
   it('rejects callers at once, each with an error for its own scope, when the next request is more than 1 s away', async () => {
     const { cache, clock, failAll, requestedScopes } = setUpFailing();
     for (let failure = 1; failure <= 5; failure += 1) {
-      void outcomes([cache.get('api'), cache.get('customer.c1')]);
+      void outcomes([cache.scope('api').get(), cache.scope('customer.c1').get()]);
       await failAll();
       await clock.advance(1_000);
     }
     // After the fifth failure the pause is 1.2 s, and 1 s of it has passed.
-    void outcomes([cache.get('api')]);
+    void outcomes([cache.scope('api').get()]);
     await clock.advance(200);
     await failAll();
     for (const scope of ['api', 'customer.c1', 'customer.new']) {
-      await expect(cache.get(scope)).rejects.toMatchObject({
+      await expect(cache.scope(scope).get()).rejects.toMatchObject({
         code: 'token_unavailable',
         message: expect.stringMatching(/The endpoint is not asked again for [23] s\.$/),
         scope: scope.replace(/\..*/, '.{}'),
@@ -978,7 +986,7 @@ describe('Token cache: failing token endpoint', () => {
 
   it('rejects a caller with once: true at once while the back-off after a failure lasts', async () => {
     const { cache, clock, failAll, requestedScopes } = setUpFailing();
-    const probe = () => outcomes([cache.get('api', { once: true })]);
+    const probe = () => outcomes([cache.scope('api').get({ once: true })]);
     void probe();
     await failAll();
     expect(await probe()).toEqual(['token_unavailable']);
@@ -993,13 +1001,13 @@ describe('Token cache: failing token endpoint', () => {
   it('does not hold up other scopes when requests fail for one customer only', async () => {
     const { cache, source, clock, failAll } = setUpFailing();
     for (let failure = 1; failure <= 6; failure += 1) {
-      void outcomes([cache.get('customer.bad')]);
+      void outcomes([cache.scope('customer.bad').get()]);
       await failAll(failure % 2 ? down : reset);
       await clock.advance(5_000);
     }
-    void outcomes([cache.get('customer.bad')]);
+    void outcomes([cache.scope('customer.bad').get()]);
     await failAll();
-    const waiting = ['api', 'customer.1', 'customer.2'].map((scope) => cache.get(scope));
+    const waiting = ['api', 'customer.1', 'customer.2'].map((scope) => cache.scope(scope).get());
     await settle();
     source.requests.forEach((request) => request.grant(60));
     expect((await Promise.all(waiting)).map(({ scope }) => scope)).toEqual([
@@ -1007,15 +1015,15 @@ describe('Token cache: failing token endpoint', () => {
       'customer.1',
       'customer.2',
     ]);
-    await expect(cache.get('customer.bad')).rejects.toMatchObject({ status: 503 });
+    await expect(cache.scope('customer.bad').get()).rejects.toMatchObject({ status: 503 });
   });
 
   it('requests scopes that have not failed yet before scopes that have', async () => {
     const { cache, clock, failAll, requestedScopes } = setUpFailing();
-    void outcomes(['customer.1', 'customer.2'].map((scope) => cache.get(scope)));
+    void outcomes(['customer.1', 'customer.2'].map((scope) => cache.scope(scope).get()));
     await failAll();
     await clock.advance(40);
-    void outcomes([cache.get('customer.3')]);
+    void outcomes([cache.scope('customer.3').get()]);
     await clock.advance(10);
     expect(requestedScopes()).toEqual(['customer.3']);
     cache.close();
@@ -1024,7 +1032,7 @@ describe('Token cache: failing token endpoint', () => {
   it('sends all waiting requests at once after the first success', async () => {
     const { cache, source, clock, failAll, requestedScopes } = setUpFailing();
     const scopes = ['customer.1', 'customer.2', 'customer.3'];
-    const waiting = scopes.map((scope) => cache.get(scope));
+    const waiting = scopes.map((scope) => cache.scope(scope).get());
     await failAll();
     await clock.advance(50);
     expect(requestedScopes()).toEqual(['customer.1']);
@@ -1037,10 +1045,10 @@ describe('Token cache: failing token endpoint', () => {
 
   it('does not take a token from the shared store as proof that the endpoint has recovered', async () => {
     const { cache, source, clock, failAll, requestedScopes } = setUpFailing();
-    void outcomes(['customer.1', 'customer.2'].map((scope) => cache.get(scope)));
+    void outcomes(['customer.1', 'customer.2'].map((scope) => cache.scope(scope).get()));
     await failAll();
     await clock.advance(50);
-    void outcomes(['customer.3', 'customer.4'].map((scope) => cache.get(scope)));
+    void outcomes(['customer.3', 'customer.4'].map((scope) => cache.scope(scope).get()));
     await settle();
     expect(requestedScopes()).toEqual(['customer.1']);
     source.last.grant(60, 'of-the-store', 1_000);
@@ -1058,7 +1066,7 @@ describe('Token cache: refused token requests', () => {
   function setUpRefusing(options: Parameters<typeof setUp>[0] = {}) {
     const parts = setUp(options);
     const refuse = async (scope: string): Promise<void> => {
-      const waiting = outcomes([parts.cache.get(scope)]);
+      const waiting = outcomes([parts.cache.scope(scope).get()]);
       await settle();
       parts.source.last.fail(no());
       await waiting;
@@ -1070,7 +1078,7 @@ describe('Token cache: refused token requests', () => {
     const { cache, clock, fillCache, refuse, scopes } = setUpRefusing();
     await refuse('customer.c1');
     for (let call = 0; call < 100; call += 1)
-      await expect(cache.get('customer.c1')).rejects.toMatchObject({
+      await expect(cache.scope('customer.c1').get()).rejects.toMatchObject({
         code: 'token_refused',
         message: 'token_refused The endpoint is not asked again for 1 s.',
         scope: 'customer.{}',
@@ -1088,14 +1096,17 @@ describe('Token cache: refused token requests', () => {
     await refuse('customer.2');
     await fillCache(60, 'customer.good');
     for (const scope of ['customer.3', 'customer.4', 'customer.5']) await refuse(scope);
-    await expect(cache.get('customer.6')).rejects.toMatchObject({
+    await expect(cache.scope('customer.6').get()).rejects.toMatchObject({
       code: 'token_refused',
       scope: 'customer.{}',
       retryAfter: 1,
     });
     await clock.advance(1_000);
     await refuse('customer.6');
-    await expect(cache.get('customer.7')).rejects.toMatchObject({ scope: 'customer.{}', retryAfter: 2 });
+    await expect(cache.scope('customer.7').get()).rejects.toMatchObject({
+      scope: 'customer.{}',
+      retryAfter: 2,
+    });
     // An API token proves that the credentials are right.
     await fillCache(60, 'api');
     await fillCache(60, 'customer.7');
@@ -1121,11 +1132,11 @@ describe('Token cache: refused token requests', () => {
     const { cache, source, clock, fillCache } = setUpRefusing();
     await fillCache(60);
     await clock.advance(45_000);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await settle();
     source.last.fail(no());
     await settle();
-    expect((await cache.get('api')).accessToken).toBe('token-1');
+    expect((await cache.scope('api').get()).accessToken).toBe('token-1');
     expect(source.requests).toHaveLength(2);
   });
 });
@@ -1134,15 +1145,15 @@ describe('Token cache: replacing a rejected token', () => {
   it('drops only the token that the API rejected, and shares one new request among all callers', async () => {
     const { cache, source, fillCache } = setUp();
     await fillCache();
-    const forced = Array.from({ length: 50 }, () => cache.replace('api', 'token-1'));
-    expect(cache.getCached('api')).toBeUndefined();
+    const forced = Array.from({ length: 50 }, () => cache.scope('api').replace('token-1'));
+    expect(cache.scope('api').getCached()).toBeUndefined();
     expect(source.droppedTokens).toEqual(['token-1']);
     await settle();
     expect(source.requests).toHaveLength(2);
     source.last.grant(60);
     const renewed = (await Promise.all(forced)).map((token) => token?.accessToken);
     expect(new Set(renewed)).toEqual(new Set(['token-2']));
-    expect((await cache.replace('api', 'token-1'))?.accessToken).toBe('token-2');
+    expect((await cache.scope('api').replace('token-1'))?.accessToken).toBe('token-2');
     expect(source.requests).toHaveLength(2);
   });
 
@@ -1151,14 +1162,14 @@ describe('Token cache: replacing a rejected token', () => {
     await fillCache(36_000);
     const force = async (): Promise<string | undefined> => {
       const count = source.requests.length;
-      const forced = cache.replace('api', cache.getCached('api')?.accessToken ?? '');
+      const forced = cache.scope('api').replace(cache.scope('api').getCached()?.accessToken ?? '');
       await settle();
       if (source.requests.length > count) source.last.grant(36_000);
       return (await forced)?.accessToken;
     };
     expect([await force(), await force(), await force()]).toEqual(['token-2', 'token-3', 'token-4']);
     for (let call = 0; call < 10; call += 1) expect(await force()).toBeUndefined();
-    expect(cache.getCached('api')?.accessToken).toBe('token-4');
+    expect(cache.scope('api').getCached()?.accessToken).toBe('token-4');
     await clock.advance(29_999);
     expect(await force()).toBeUndefined();
     await clock.advance(1);
@@ -1174,10 +1185,10 @@ describe('Token cache: replacing a rejected token', () => {
     await fillCache();
     for (let round = 1; round <= 5; round += 1) {
       await clock.advance(40_500);
-      cache.getCached('api');
-      const forced = cache.replace('api', `token-${round}`);
+      cache.scope('api').getCached();
+      const forced = cache.scope('api').replace(`token-${round}`);
       // Nobody receives the rejected token meanwhile.
-      expect(cache.getCached('api')).toBeUndefined();
+      expect(cache.scope('api').getCached()).toBeUndefined();
       await settle();
       expect(source.requests).toHaveLength(round + 1);
       source.last.grant(60);
@@ -1188,7 +1199,7 @@ describe('Token cache: replacing a rejected token', () => {
   it('replace() resolves to undefined when the token endpoint returns the rejected token again', async () => {
     const { cache, source, fillCache } = setUp();
     await fillCache();
-    const forced = cache.replace('api', 'token-1');
+    const forced = cache.scope('api').replace('token-1');
     await settle();
     source.last.grant(60, 'token-1');
     expect(await forced).toBeUndefined();
@@ -1200,7 +1211,7 @@ describe('Token cache: tokens from a shared store', () => {
     const { cache, clock, source, fillCache } = setUp();
     await fillCache();
     await clock.advance(10_000);
-    void outcomes([cache.replace('api', 'token-1') as Promise<AccessToken>]);
+    void outcomes([cache.scope('api').replace('token-1') as Promise<AccessToken>]);
     await settle();
     const { accepts } = source.last.context;
     const stored = { scope: 'api', expiresIn: 60 } as const;
@@ -1215,13 +1226,13 @@ describe('Token cache: tokens from a shared store', () => {
   it('accepts a stored token that is already due for renewal only if the cache has no token itself', async () => {
     const { cache, clock, source } = setUp();
     const due = { scope: 'api', accessToken: 'due', expiresIn: 60 } as const;
-    const waiting = cache.get('api');
+    const waiting = cache.scope('api').get();
     await settle();
     expect(source.last.context.accepts({ ...due, ageMs: 50_000 })).toBe(true);
     source.last.grant(60);
     await waiting;
     await clock.advance(50_000);
-    cache.getCached('api');
+    cache.scope('api').getCached();
     await settle();
     expect(source.requests).toHaveLength(2);
     expect(source.last.context.accepts({ ...due, ageMs: 49_000 })).toBe(false);
@@ -1239,9 +1250,9 @@ describe('Token cache: dropped tokens', () => {
     ] as const) {
       await fillCache(3600, scope);
       cache.invalidate('another');
-      expect(cache.getCached(scope)).toBeDefined();
+      expect(cache.scope(scope).getCached()).toBeDefined();
       cache.invalidate(token);
-      expect(cache.getCached(scope)).toBeUndefined();
+      expect(cache.scope(scope).getCached()).toBeUndefined();
     }
     expect(source.droppedTokens).toEqual(['token-1', 'token-2']);
   });
@@ -1249,22 +1260,23 @@ describe('Token cache: dropped tokens', () => {
   it('dropAllForNewCertificate() drops all tokens, and gives a token in flight to its caller without caching it', async () => {
     const { cache, source, fillCache } = setUp();
     await fillCache();
-    const customer = cache.get('customer.c1');
+    const customer = cache.scope('customer.c1').get();
     await settle();
     cache.dropAllForNewCertificate();
     source.last.grant(3600);
     expect((await customer).accessToken).toBe('token-2');
-    expect(cache.getCached('api')).toBeUndefined();
-    expect(cache.getCached('customer.c1')).toBeUndefined();
+    expect(cache.scope('api').getCached()).toBeUndefined();
+    expect(cache.scope('customer.c1').getCached()).toBeUndefined();
   });
 
   it('drops the least recently used customer token above maxEntries, but never the API token', async () => {
     const { cache, fillCache } = setUp({ maxEntries: 2 });
     for (const scope of ['api', 'customer.c1', 'customer.c2']) await fillCache(3600, scope);
-    cache.getCached('customer.c1');
+    cache.scope('customer.c1').getCached();
     await fillCache(3600, 'customer.c3');
-    const left = ['api', 'customer.c1', 'customer.c2', 'customer.c3'].filter((scope) =>
-      cache.getCached(scope),
+    // The dropped one comes last, because looking for it makes a new entry, which drops another one.
+    const left = ['api', 'customer.c1', 'customer.c3', 'customer.c2'].filter((scope) =>
+      cache.scope(scope).getCached(),
     );
     expect(left).toEqual(['api', 'customer.c1', 'customer.c3']);
   });
@@ -1273,8 +1285,8 @@ describe('Token cache: dropped tokens', () => {
 describe('Token cache: limit of concurrent customer requests', () => {
   it('sends at most customerRequests customer requests at a time, in order, and lets the API token pass them', async () => {
     const { cache, source, scopes } = setUp({ customerRequests: 2 });
-    const customers = Array.from({ length: 5 }, (_, n) => cache.get(`customer.${n}`));
-    const ended = outcomes([...customers, cache.get('api')]);
+    const customers = Array.from({ length: 5 }, (_, n) => cache.scope(`customer.${n}`).get());
+    const ended = outcomes([...customers, cache.scope('api').get()]);
     await settle();
     const of = (scope: string) => source.requests.filter((request) => request.scope === scope)[0];
     expect(scopes().sort()).toEqual(['api', 'customer.0', 'customer.1']);
@@ -1292,11 +1304,11 @@ describe('Token cache: limit of concurrent customer requests', () => {
 
   it('applies the timeout and the abort signal of a queued caller, and sends no request that nobody waits for any more', async () => {
     const { cache, source, clock, scopes } = setUp({ customerRequests: 1 });
-    const first = cache.get('customer.0');
+    const first = cache.scope('customer.0').get();
     const controller = new AbortController();
-    const late = outcomes([cache.get('customer.late', { timeoutMs: 100 })]);
-    const aborted = cache.get('customer.aborted', { signal: controller.signal });
-    const patient = cache.get('customer.patient');
+    const late = outcomes([cache.scope('customer.late').get({ timeoutMs: 100 })]);
+    const aborted = cache.scope('customer.aborted').get({ signal: controller.signal });
+    const patient = cache.scope('customer.patient').get();
     await settle();
     const reason = new Error('changed my mind');
     controller.abort(reason);
@@ -1314,16 +1326,16 @@ describe('Token cache: limit of concurrent customer requests', () => {
   it('requests a token for a caller that arrives just after the last queued caller for its scope has left', async () => {
     for (let turns = 0; turns < 20; turns += 1) {
       const { cache, source, scopes } = setUp({ customerRequests: 1 });
-      const first = cache.get('customer.0');
+      const first = cache.scope('customer.0').get();
       const controller = new AbortController();
-      const leaves = cache.get('customer.1', { signal: controller.signal });
+      const leaves = cache.scope('customer.1').get({ signal: controller.signal });
       await settle();
       controller.abort(new Error('gone'));
       await expect(leaves).rejects.toThrow('gone');
       source.last.grant(3600);
       // The queue gives up the place of the caller that left in one of these microtasks.
       for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
-      const comes = cache.get('customer.1');
+      const comes = cache.scope('customer.1').get();
       await settle();
       source.last.grant(3600);
       expect(scopes()).toEqual(['customer.0', 'customer.1']);
@@ -1337,9 +1349,9 @@ describe('Token cache: limit of concurrent customer requests', () => {
     for (const scope of all) await fillCache(60, scope);
     await clock.advance(45_000);
     source.requests.length = 0;
-    const api = cache.get('api');
-    for (const scope of all) expect(cache.getCached(scope)).toBeDefined();
-    const newcomer = cache.get('customer.new');
+    const api = cache.scope('api').get();
+    for (const scope of all) expect(cache.scope(scope).getCached()).toBeDefined();
+    const newcomer = cache.scope('customer.new').get();
     await settle();
     expect(scopes()).toEqual(['api', 'customer.0', 'customer.1']);
     source.requests[1].grant(60);
@@ -1355,13 +1367,13 @@ describe('Token cache: limit of concurrent customer requests', () => {
     const { cache, source, clock, fillCache, scopes } = setUp({ customerRequests: 1, customerReserveMs: 0 });
     await fillCache(60, 'customer.old');
     await clock.advance(45_000);
-    const other = cache.get('customer.other');
+    const other = cache.scope('customer.other').get();
     await settle();
-    cache.getCached('customer.old');
+    cache.scope('customer.old').getCached();
     source.last.grant(3600);
     await other;
     expect(scopes()).toEqual(['customer.old', 'customer.other']);
-    expect(cache.getCached('customer.old')?.accessToken).toBe('token-1');
+    expect(cache.scope('customer.old').getCached()?.accessToken).toBe('token-1');
     await settle();
     expect(scopes()).toEqual(['customer.old', 'customer.other', 'customer.old']);
     cache.close();
@@ -1369,8 +1381,8 @@ describe('Token cache: limit of concurrent customer requests', () => {
 
   it('counts several 429 responses at the same moment as one failure, and sends the next request after 3 s', async () => {
     const { cache, source, clock, scopes } = setUp();
-    const customers = Array.from({ length: 5 }, (_, index) => cache.get(`customer.${index}`));
-    const calls = outcomes([cache.get('api'), ...customers]);
+    const customers = Array.from({ length: 5 }, (_, index) => cache.scope(`customer.${index}`).get());
+    const calls = outcomes([cache.scope('api').get(), ...customers]);
     await settle();
     expect(scopes()).toHaveLength(6);
     for (const request of source.requests) request.fail(refusal('token_rate_limited', 429, 1));
@@ -1385,8 +1397,8 @@ describe('Token cache: limit of concurrent customer requests', () => {
 
   it('holds back queued requests during a 429, and rejects a queued caller with token_rate_limited when its timeout ends', async () => {
     const { cache, source, clock, scopes } = setUp({ customerRequests: 1 });
-    const patient = cache.get('customer.0', { timeoutMs: 60_000 });
-    const hasty = outcomes([cache.get('customer.1', { timeoutMs: 5_000 })]);
+    const patient = cache.scope('customer.0').get({ timeoutMs: 60_000 });
+    const hasty = outcomes([cache.scope('customer.1').get({ timeoutMs: 5_000 })]);
     await settle();
     source.last.fail(refusal('token_rate_limited', 429, 20));
     await clock.advance(5_000);
@@ -1414,7 +1426,7 @@ describe('Token cache: async context of requests', () => {
 
   it('sends a request and its retry in the async context of the first caller', async () => {
     const { cache, source, clock, seen } = setUpContexts();
-    const waiting = ['first', 'second'].map((name) => storage.run(name, () => cache.get('api')));
+    const waiting = ['first', 'second'].map((name) => storage.run(name, () => cache.scope('api').get()));
     await settle();
     source.last.fail(reset());
     await storage.run('the clock', () => clock.advance(1_000));
@@ -1427,7 +1439,7 @@ describe('Token cache: async context of requests', () => {
     const { cache, clock, fillCache, seen } = setUpContexts();
     await storage.run('first', () => fillCache());
     await clock.advance(45_000);
-    storage.run('a call', () => cache.getCached('api'));
+    storage.run('a call', () => cache.scope('api').getCached());
     await settle();
     expect(seen).toEqual(['first', 'start']);
   });
@@ -1450,18 +1462,22 @@ describe('Token cache: async context of requests', () => {
 describe('Token cache: close()', () => {
   it('close() rejects all waiting callers, queued ones too, aborts the requests in flight and leaves no timer', async () => {
     const { cache, source, clock, scopes } = setUp({ customerRequests: 1 });
-    const all = ['api', 'customer.c1', 'customer.c2'].map((scope) => cache.get(scope, { timeoutMs: 100 }));
+    const all = ['api', 'customer.c1', 'customer.c2'].map((scope) =>
+      cache.scope(scope).get({ timeoutMs: 100 }),
+    );
     const waiting = outcomes(all);
     await settle();
     cache.close();
     expect(await waiting).toEqual(Array(3).fill('connection_closed'));
     expect(source.requests.map(({ context }) => context.signal.aborted)).toEqual([true, true]);
     const [one, other] = await Promise.all(
-      [cache.get('api'), cache.get('api')].map((late) => late.catch((error: unknown) => error)),
+      [cache.scope('api').get(), cache.scope('api').get()].map((late) =>
+        late.catch((error: unknown) => error),
+      ),
     );
     expect(one).toMatchObject({ code: 'connection_closed' });
     expect(one).not.toBe(other);
-    await expect(cache.replace('api', 'x')).rejects.toMatchObject({ code: 'connection_closed' });
+    await expect(cache.scope('api').replace('x')).rejects.toMatchObject({ code: 'connection_closed' });
     await settle();
     expect([scopes(), clock.timers]).toEqual([['api', 'customer.c1'], 0]);
   });
@@ -1469,21 +1485,21 @@ describe('Token cache: close()', () => {
   it('close() does not cache a token that arrives at the same moment', async () => {
     for (let turns = 0; turns < 20; turns += 1) {
       const { cache, source, clock } = setUp({ refresh: 'scheduled' });
-      const waiting = outcomes([cache.get('api')]);
+      const waiting = outcomes([cache.scope('api').get()]);
       await settle();
       source.last.grant(60);
       for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
-      const isThere = cache.getCached('api') !== undefined;
+      const isThere = cache.scope('api').getCached() !== undefined;
       cache.close();
       await settle();
       expect(await waiting).toEqual([isThere ? 'token-1' : 'connection_closed']);
-      expect([cache.getCached('api') !== undefined, clock.timers]).toEqual([isThere, 0]);
+      expect([cache.scope('api').getCached() !== undefined, clock.timers]).toEqual([isThere, 0]);
     }
   });
 
   it('close() ends the pause after a failure and a Retry-After', async () => {
     const { cache, source, clock } = setUp({ random: () => 0.9 });
-    const waiting = outcomes([cache.get('api'), cache.get('customer.c1')]);
+    const waiting = outcomes([cache.scope('api').get(), cache.scope('customer.c1').get()]);
     await settle();
     source.requests[0].fail(reset());
     source.requests[1].fail(refusal('token_rate_limited', 429, 10));
@@ -1500,7 +1516,7 @@ describe('Token cache: close()', () => {
     await fillCache();
     cache.close();
     await clock.advance(50_000);
-    expect(cache.getCached('api')?.accessToken).toBe('token-1');
+    expect(cache.scope('api').getCached()?.accessToken).toBe('token-1');
     await settle();
     expect(source.requests).toHaveLength(1);
   });
