@@ -332,10 +332,12 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
   const isFitting = (row: FaultExplanation): boolean =>
     (row.reason?.test(reason) ?? true) && (row.when?.(fault, place) ?? true);
   const { message, hint } = EXPLANATIONS[kind].find(isFitting) ?? EXPLANATIONS.network[1];
-  // Without a client certificate, the server cannot have refused it.
+  // Over TLS 1.2, mbedTLS and others end the handshake without an alert if they require a client certificate and get none.
   const ownHint = hint?.replace(
     '{andCertificate}',
-    hasCertificate ? ', and whether {tls.certificate} is accepted' : '',
+    hasCertificate
+      ? ', and whether {tls.certificate} is accepted'
+      : ', and whether the server requires a client certificate',
   );
   const variable = isServerUnreached(fault) ? http?.ignoredProxyFor?.(url.href) : undefined;
   const secret = http?.proxyFor?.(url.href);
@@ -349,7 +351,7 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       variable,
       proxy,
       orProxy: proxy && `, or the proxy${proxy} ended the tunnel`,
-      orRefuses: hasCertificate ? 'refuses the client certificate, or ' : '',
+      orRefuses: `${hasCertificate ? 'refuses the' : 'requires a'} client certificate, or `,
       tlsInterceptor:
         proxy === undefined ? 'a proxy that intercepts TLS' : `the proxy${proxy}, if it intercepts TLS`,
       host: url.hostname.replace(/^\[|\]$/g, ''),

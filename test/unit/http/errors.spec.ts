@@ -344,16 +344,19 @@ describe('Errors of calls without a complete response', () => {
     expect(message + hint).not.toMatch(/secret|put the port of HTTPS/i);
   });
 
-  it('do not mention a client certificate after a reset in the handshake if none is configured', () => {
-    const explanation = ({ message, hint }: ServiceConnectionError) => `${message} ${hint}`;
+  it('name a client certificate after a reset in the handshake: as refused if one is configured, otherwise as required', () => {
+    const explanation = (error: ServiceConnectionError) => `${error.message} ${error.hint}`;
     expect(explanation(faulty(reset('ECONNRESET')))).toMatch(
       /refuses the client certificate.*tls\.certificate is accepted/,
     );
-    const proxyFor = () => new Secret('http://proxy.example:3128');
-    for (const http of [{}, { proxyFor }])
-      expect(explanation(faulty(reset('ECONNRESET'), { certificate: undefined }, { http }))).not.toMatch(
-        /certificate/,
-      );
+    const none = { certificate: undefined };
+    expect(explanation(faulty(reset('ECONNRESET'), none))).toMatch(
+      /requires a client certificate.*whether the server requires a client certificate/,
+    );
+    const http = { proxyFor: () => new Secret('http://proxy.example:3128') };
+    expect(explanation(faulty(reset('ECONNRESET'), none, { http }))).toMatch(
+      /proxy\.example.*whether the server requires a client certificate/,
+    );
   });
 
   it('name only tls.chain as what an unknown issuer is verified against if it is set', () => {
