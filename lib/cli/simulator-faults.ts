@@ -20,7 +20,12 @@ export function parseFault(text: string): FaultRule {
   if (face === undefined && !/^\/[^?#]*$/.test(where))
     throw usageError(`'${where}' is neither a path nor a server.`);
   const fault = parseFaultWord(word);
-  if (!fault) throw usageError(`'${word}' is not a fault.`);
+  if (!fault) {
+    const words = Object.values(FAULT_WORDS).flat().join(', ');
+    throw usageError(
+      `'${word}' is not a fault. A fault is a status from 400 to 599, a delay such as 2000ms, ${words}.`,
+    );
+  }
   if (face === undefined && isConnectionFault(fault)) {
     throw usageError(`'${word}' affects whole connections: give a server instead of a path.`);
   }

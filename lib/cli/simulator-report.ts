@@ -11,7 +11,7 @@ import { ADDRESSES } from './simulator-options.js';
 /** The variable of each address, without its prefix, and what authenticates a call to it. */
 const ADDRESS_ROWS: Readonly<Record<SimulatorAddress, readonly [suffix: string, takes: string]>> = {
   baseUrl: ['BASE_URL', 'a client certificate and the app token, or a bearer'],
-  oauthBaseUrl: ['OAUTH_BASE_URL', 'a bearer'],
+  oauthBaseUrl: ['OAUTH_BASE_URL', 'a bearer (not set in .env)'],
   sandboxUrl: ['SANDBOX_URL', 'the app token, or a bearer'],
   sandboxMtlsUrl: ['SANDBOX_MTLS_URL', 'a client certificate and the app token, or a bearer'],
   authUrl: ['AUTH_URL', 'POST /oauth2/token'],

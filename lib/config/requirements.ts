@@ -23,7 +23,7 @@ export function unmetRequirements(
   if (certificateFor === 'mtls' && !hasCertificate) {
     addMissing(
       'tls.certificate',
-      `${quoteSetting('authentication', mode)} needs the application certificate and its private key (developer portal, authentication section: generate certificate).`,
+      `${quoteSetting('authentication', mode)} needs the application certificate and its private key (developer portal, authentication section: generate certificate).${given.authentication === undefined && oauth.clientId !== undefined ? ` If calls send a bearer token instead, set ${describe('authentication')} to 'oauth'.` : ''}`,
     );
   } else if (certificateFor === 'oauth.mtls' && !hasCertificate) {
     addFault('oauth.mtls', 'needs a client certificate: set tls.certificate and tls.privateKey.');

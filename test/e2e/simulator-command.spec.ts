@@ -396,7 +396,7 @@ describe('nestjs-service simulator', () => {
     [['--token-lifetime', '0'], "--token-lifetime must be a whole number from 1 to 2147483648, not '0'."],
     [
       ['--fail', '/banks/v1=200'],
-      "--fail '/banks/v1=200': '200' is not a fault.\nSee: nestjs-service simulator --help",
+      "--fail '/banks/v1=200': '200' is not a fault. A fault is a status from 400 to 599, a delay such as 2000ms, reset, reset-after-headers, truncate, hang, html, empty, reset-handshake, handshake_failure, bad_certificate, unsupported_certificate, certificate_revoked, certificate_expired, certificate_unknown, unknown_ca, access_denied, certificate_required.\nSee: nestjs-service simulator --help",
     ],
     [['--name', '1a'], '--name: must begin with a letter and contain only letters, digits, - and _.'],
     [

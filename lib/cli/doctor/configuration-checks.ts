@@ -127,7 +127,9 @@ function describeSetOption(reading: ConfigurationReading, option: string): Findi
   const isWord = option === 'http.proxy' && (value === ENVIRONMENT || value === NONE);
   const isPlain =
     isWord || (kind !== 'secret' && kind !== 'text' && (options !== undefined || kind !== 'address'));
-  const shown = isPlain ? String(value) : isFile(value) ? describeFile(value.file) : 'set; not shown here';
+  // An address that is not valid may contain a password.
+  const hidden = kind === 'address' ? 'set; shown once all options are valid' : 'set; not shown here';
+  const shown = isPlain ? String(value) : isFile(value) ? describeFile(value.file) : hidden;
   return ok(`${shown}${source ? ` (${source})` : ''}`);
 }
 
