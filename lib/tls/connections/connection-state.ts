@@ -39,8 +39,10 @@ export class ConnectionState {
     return this.wasIdleMs > LONG_IDLE_MS;
   }
 
+  /** Infinity if the wall clock was set back meanwhile, because the time is then unknown. */
   idleMs(now: number): number {
-    return now - (this.idleSince ?? now);
+    const ms = now - (this.idleSince ?? now);
+    return ms < 0 ? Infinity : ms;
   }
 
   onResponse({ headers }: IncomingMessage, limits: IdleLimits): void {

@@ -49,7 +49,7 @@ const nodeAgent = Agent.prototype as unknown as AddsRequests;
  * time could just as well arrive a moment later, when the request is on its way and nothing can tell the two responses apart.
  */
 const JUST_USED_MS = 2;
-/** How long a preconnected socket waits for its request. */
+/** How long a preconnected socket waits for its request at most. */
 const PRECONNECTED_MS = 4_000;
 /** If a request gets no response for so long on a connection that was idle before, that connection was probably dead. */
 const NO_RESPONSE_MS = 1_000;
@@ -110,7 +110,8 @@ export class KeepAliveAgent extends Agent {
 
   /**
    * Opens a connection for a request that will follow soon, unless an idle connection to this origin exists. The next request
-   * takes it as a new connection, not as a reused one. Without a request, it closes after 4 s.
+   * takes it as a new connection, not as a reused one. Without a request, it closes after 4 s, or after `http.idleTimeout` if
+   * that is shorter: a server that closes idle connections early closes this one too.
    */
   preconnect(options: RequestOptions): void {
     const origin = connectionKey(options);
@@ -121,7 +122,7 @@ export class KeepAliveAgent extends Agent {
     this.#stateOf(socket).idleSince = this.#clock.now();
     this.#preconnected.set(origin, socket);
     const isUnused = () => this.#preconnected.get(origin) === socket;
-    const cancel = this.#clock.watch(() => isUnused() && socket.destroy(), PRECONNECTED_MS);
+    const cancel = this.#clock.watch(() => isUnused() && socket.destroy(), this.#preconnectedMs);
     socket.unref().once('close', () => {
       cancel();
       if (isUnused()) this.#preconnected.delete(origin);
@@ -236,11 +237,19 @@ export class KeepAliveAgent extends Agent {
     if (!socket) return undefined;
     this.#preconnected.delete(origin);
     const state = this.#stateOf(socket);
+    // While the event loop was blocked, the timer has not run.
+    const isLate = state.idleMs(this.#clock.now()) > this.#preconnectedMs;
     state.idleSince = undefined;
     // Before the session ticket has arrived, unread input is most likely that ticket, and not a FIN.
-    if (!socket.destroyed && !(state.hasTicket && detectUnreadInput(socket))) return socket.ref();
+    const isUsable = !socket.destroyed && !isLate && !(state.hasTicket && detectUnreadInput(socket));
+    if (isUsable) return socket.ref();
     socket.destroy();
     return undefined;
+  }
+
+  /** How long a preconnected socket waits for its request. */
+  get #preconnectedMs(): number {
+    return Math.min(PRECONNECTED_MS, this.#limits.nonRepeatable);
   }
 
   /**

@@ -503,6 +503,16 @@ describe.each(WAYS)('A connection over %s', (way) => {
     }
   });
 
+  it('is not reused after the wall clock was set back, because nobody knows for how long it was idle', async () => {
+    const clock = new FakeClock();
+    const used = await setUp(way, (socket, own) => socket.write(own), { clock });
+    await used.call('/a', 'POST');
+    await until(() => idleOf(used.agent).length > 0);
+    clock.jump(-1_000);
+    await used.call('/b', 'POST');
+    expect(used.connections()).toBe(2);
+  });
+
   it.each([
     ['with http.idleTimeout: 0, not even by a waiting request', '', 0],
     ['with http.idleTimeout: 0, whatever the server announces', 'Keep-Alive: timeout=60\r\n', 0],
@@ -594,6 +604,23 @@ describe('A preconnected socket', () => {
     await end(made);
     await until(() => made.sockets.size === 0);
     expect(made.clock.timers).toBe(0);
+  });
+
+  it('is closed after http.idleTimeout if that is shorter than 4 s, and not used later even if the event loop was blocked', async () => {
+    const { agent, url, connect, connections, sockets, clock } = await ahead(undefined, {
+      idleTimeoutMs: 900,
+    });
+    connect();
+    await until(() => connections() === 1);
+    await clock.advance(900);
+    await until(() => sockets.size === 0);
+    connect();
+    await until(() => connections() === 2);
+    // The timer has not run.
+    clock.jump(901);
+    const request = https.get(url, { agent }, (response) => response.resume());
+    await once(request, 'close');
+    expect(connections()).toBe(3);
   });
 
   it('lets a POST fail as certainly not executed if the server refuses the certificate after the handshake', async () => {
