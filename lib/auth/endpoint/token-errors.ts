@@ -216,8 +216,8 @@ export function noTokenInTime(timeoutMs: number, describeOption: DescribeOption)
   return new ServiceConnectionError({
     kind: 'timeout',
     message: `There was no token within ${Math.max(0, Math.round(timeoutMs))} ms.`,
-    hint: `This time limit is ${describeOption('http.timeout')}, or the timeout of the call. To test the token endpoint, run npx nestjs-service doctor.`,
-    options: ['http.timeout'],
+    hint: `This time limit is ${describeOption('http.timeout')}, or the timeout of the call. To test the token endpoint, run npx nestjs-service doctor. If ${describeOption('oauth.clientSecret')} is a function, it may be what takes so long.`,
+    options: ['http.timeout', 'oauth.clientSecret'],
   });
 }
 
