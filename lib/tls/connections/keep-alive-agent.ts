@@ -97,7 +97,8 @@ export class KeepAliveAgent extends Agent {
     const hidden = pool[origin] && this.#selectForReuse(pool[origin], options.isRepeatable);
     if (!options.isRepeatable) this.#nonRepeatable.add(request);
     if (this.#limits.nonRepeatable === 0) request.shouldKeepAlive = false;
-    request.on('response', (response) => this.#onResponse(request, response));
+    // The first listener: a callback of the host application, which listens once, is still counted then.
+    request.prependListener('response', (response) => this.#onResponse(request, response));
     // Node's agent always reuses an idle connection if the pool has one. Hide those that this request must not reuse.
     if (hidden) delete pool[origin];
     nodeAgent.addRequest.call(this, request, options);
@@ -303,7 +304,8 @@ export class KeepAliveAgent extends Agent {
     state?.onResponse(response, this.#limits);
     if (this.#limits.nonRepeatable === 0 || mayHaveUnreadBody(request.method, response))
       request.shouldKeepAlive = false;
-    // As Node does for a request without a listener for its response. This agent's listener would hide that case from Node.
+    // Discard the body, as Node does for a request without a listener for its response. This agent's listener would hide that
+    // case from Node.
     if (request.listenerCount('response') === 1) response.resume();
   }
 }

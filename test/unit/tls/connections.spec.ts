@@ -683,13 +683,28 @@ describe("The host application's own request through our agent", () => {
     },
   );
 
-  it('has a response that the application can read a few turns of the event loop later', async () => {
-    const { agent, url } = await setUp('TLSv1.3', (socket, own) => socket.write(own));
-    const [response] = (await once(https.get(new URL('/later', url), { agent }), 'response')) as [
-      http.IncomingMessage,
-    ];
-    for (let turn = 0; turn < 3; turn += 1) await nextTurn();
-    expect(Buffer.concat((await response.toArray()) as Buffer[]).toString()).toBe('GET /later');
+  it.each<[string, (url: URL, agent: https.Agent) => Promise<http.IncomingMessage>]>([
+    ['a callback', (url, agent) => new Promise((resolve) => https.get(url, { agent }, resolve))],
+    [
+      'once()',
+      async (url, agent) => {
+        const [response] = (await once(https.get(url, { agent }), 'response')) as [http.IncomingMessage];
+        return response;
+      },
+    ],
+    ['on()', (url, agent) => new Promise((resolve) => https.get(url, { agent }).on('response', resolve))],
+  ])('has its whole body although the application reads it a few turns later: %s', async (_, get) => {
+    const text = 'x'.repeat(100_000);
+    const live = await server({ onRequest: (__, response) => void response.end(text) });
+    const used = await agent();
+    for (let request = 0; request < 2; request += 1) {
+      const response = await get(new URL(live.url), used);
+      await nextTurn();
+      await nextTurn();
+      let body = '';
+      for await (const chunk of response) body += String(chunk);
+      expect(body.length).toBe(text.length);
+    }
   });
 
   it('gives its connection back if nobody listens to its response', async () => {
