@@ -262,6 +262,7 @@ describe('docs/recipes.md', () => {
       const error = await read().catch((thrown: HttpException) => thrown);
       expect((error as HttpException).getResponse()).toEqual({
         statusCode: 409,
+        code: 'api_error',
         message: 'Ask again',
         serviceStatus: status,
         fields: { status_detail: 'By the bank' },
