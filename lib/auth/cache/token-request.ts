@@ -16,6 +16,8 @@ import { type ScopeToken } from './scope-token.js';
 
 /** Milliseconds for all attempts together. Waiting for a Retry-After comes on top. */
 const BUDGET_MS = 10_000;
+/** The token endpoint has the same time limit, and its error says more. It gets this much longer, so that it ends first. */
+const SOURCE_FIRST_MS = 50;
 /** If the current token is usable for less than this, its renewal counts as awaited: a caller will soon wait for it. */
 const SOON_MS = 2_000;
 
@@ -151,7 +153,8 @@ export class TokenRequest {
     const expired = (): Error => noSecret ?? noResponseInTime(timeoutMs);
     const isNeededSoon = () => scope.usableToken() !== scope.usableToken(SOON_MS);
     try {
-      const grant = await within({ clock, timeoutMs, signals: [closed], expired }, (signal) =>
+      const limit = { clock, timeoutMs: timeoutMs + SOURCE_FIRST_MS, signals: [closed], expired };
+      const grant = await within(limit, (signal) =>
         source.request(scope.name, {
           signal,
           closed,

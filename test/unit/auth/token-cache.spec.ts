@@ -203,12 +203,22 @@ describe('Token cache: attempts of a token request', () => {
 
   it('gives up a token request after 10 s, and starts a new one for the next caller', async () => {
     const { cache, source, clock, fillCache } = setUp();
-    const waiting = outcomes([cache.scope('api').get()]);
-    await clock.advance(10_000);
+    const waiting = outcomes([cache.scope('api').get({ timeoutMs: 20_000 })]);
+    await clock.advance(10_050);
     expect(await waiting).toEqual(['connection_timeout']);
     expect(source.requests).toHaveLength(1);
     expect(source.last.context.signal.aborted).toBe(true);
     expect((await fillCache()).accessToken).toBe('token-2');
+  });
+
+  it('reports the time-out of the token source, which names the endpoint', async () => {
+    const { cache, source, clock } = setUp();
+    const waiting = outcomes([cache.scope('api').get({ timeoutMs: 20_000 })]);
+    await settle();
+    const { last } = source;
+    clock.schedule(() => last.fail(refusal('token_unavailable', 0)), last.context.timeoutMs);
+    await clock.advance(10_000);
+    expect(await waiting).toEqual(['token_unavailable']);
   });
 
   it('retries when the client secret cannot be read, and reports that when the time runs out, unless another fault came last', async () => {
