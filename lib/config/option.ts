@@ -66,6 +66,6 @@ export function instanceOf(type: OptionsClass, values: object): object {
 }
 
 /** The entries that are set, which `undefined` and `null` are not. */
-export function setEntries(values: unknown): [string, unknown][] {
+export function definedEntries(values: unknown): [string, unknown][] {
   return Object.entries(Object(values) as object).filter(([, value]) => (value ?? undefined) !== undefined);
 }

@@ -2,7 +2,7 @@ import { ValidateIf } from 'class-validator';
 import { ServiceHttpOptions } from './http.options.js';
 import { ServiceLinkSdkOptions } from './link-sdk.options.js';
 import { ServiceOAuthOptions } from './oauth.options.js';
-import { optionsOf, Section, sectionsOf, setEntries, type OptionEntry } from './option.js';
+import { optionsOf, Section, sectionsOf, definedEntries, type OptionEntry } from './option.js';
 import { Flag, IsHeaderName, IsSourceOrFunction, IsTokenStore, OneOf } from './rules.js';
 import { type SecretSource } from './secret.js';
 import { ServiceTlsOptions, type TlsIdentitySource } from './tls.options.js';
@@ -163,11 +163,11 @@ export function setValue(options: object, option: string, value: unknown): void 
 export function mergeOptions(...sources: readonly (object | undefined)[]): ServiceModuleOptions {
   const sections = sectionsOf(ServiceModuleOptions);
   const merged = new Map<string, unknown>();
-  for (const [key, value] of sources.flatMap((source) => setEntries(source))) {
+  for (const [key, value] of sources.flatMap((source) => definedEntries(source))) {
     const first = merged.get(key);
     const isSection =
       Object.hasOwn(sections, key) && typeof value === 'object' && typeof (first ?? value) === 'object';
-    const both = (): object => Object.fromEntries([value, first].flatMap((each) => setEntries(each)));
+    const both = (): object => Object.fromEntries([value, first].flatMap((each) => definedEntries(each)));
     merged.set(key, isSection ? both() : (first ?? value));
   }
   return Object.fromEntries(merged);

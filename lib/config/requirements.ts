@@ -56,10 +56,10 @@ export function unmetRequirements(
 }
 
 /**
- * Warns if LinkSDK sessions have no app token. In modes whose calls need the app token too, its absence is a fault
+ * Finds a missing app token of LinkSDK sessions, which is worth a warning. In modes whose calls need the app token too, its absence is a fault
  * instead.
  */
-export function warnWithoutSdkAppToken({ authentication, given }: Mode): ConfigurationFault[] {
+export function findMissingSdkAppToken({ authentication, given }: Mode): ConfigurationFault[] {
   const { appToken, linkSdk, sendAppTokenWithBearer } = given;
   if (authentication !== 'oauth' || appToken !== undefined || sendAppTokenWithBearer) return [];
   if (linkSdk?.includeAppToken !== undefined) return [];

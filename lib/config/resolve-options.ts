@@ -3,7 +3,7 @@ import { withModuleName } from '../telemetry/call-event.js';
 import { systemClock } from '../time/clock.js';
 import { within } from '../time/timers.js';
 import { chooseAddresses } from './choose-addresses.js';
-import { setEntries } from './option.js';
+import { definedEntries } from './option.js';
 import { modeOf } from './mode.js';
 import {
   DEFAULTS,
@@ -16,7 +16,7 @@ import {
 import { ENVIRONMENT, ignoredProxyChoice, proxyChoice, proxyVariable } from './proxy.js';
 import { secretReader } from './read-file.js';
 import { checkSecret } from './check-secret.js';
-import { warnWithoutSdkAppToken, unmetRequirements } from './requirements.js';
+import { findMissingSdkAppToken, unmetRequirements } from './requirements.js';
 import {
   type HttpSettings,
   type OAuthSettings,
@@ -45,17 +45,17 @@ interface Resolution {
 /**
  * Turns the merged options into settings: validates them, adds defaults, and reads and wraps secrets. Collects all faults.
  * @param name the name of the ServiceModule
- * @param hasVariables whether messages name the variables of options
+ * @param namesVariables whether messages name the variables of options
  */
 export async function resolveOptions(
   merged: ServiceModuleOptions,
   name?: string,
-  hasVariables = true,
+  namesVariables = true,
 ): Promise<Resolution> {
   const locate = (option: string): OptionLocation => {
     const value = valueOf(merged, option);
     if (option === 'http.proxy' && value === ENVIRONMENT) return { option, variable: proxyVariable() };
-    return { option, variable: hasVariables ? variableOf(option, name, value) : undefined };
+    return { option, variable: namesVariables ? variableOf(option, name, value) : undefined };
   };
   const describe = (option: string): string => describeLocation(locate(option));
   const located = (found: readonly ConfigurationFault[]): ConfigurationFault[] =>
@@ -71,11 +71,11 @@ export async function resolveOptions(
   const appToken = await checkSecret(options.appToken, 'appToken', folder);
   const clientSecret = await checkSecret(options.oauth?.clientSecret, 'oauth.clientSecret', folder);
   const webhookSecret = await checkSecret(options.webhook?.secret, 'webhook.secret', folder);
-  const store = await storeFaults(options.tokenStore);
+  const store = await checkStore(options.tokenStore);
   const tls = { ...tlsSettings(options, locate), folder, needsChain: chosen?.needsChain };
   const secrets = [appToken, clientSecret, webhookSecret].flatMap((secret) => secret.faults);
   const faults = located([...malformed, ...unmet, ...secrets, ...store]);
-  const warnings = located(mode ? warnWithoutSdkAppToken(mode) : []);
+  const warnings = located(mode ? findMissingSdkAppToken(mode) : []);
   if (faults.length > 0 || !chosen?.addresses || !mode) return { tls, faults, warnings };
   const resolved: ResolvedOptions = {
     ...options,
@@ -95,7 +95,7 @@ export async function resolveOptions(
 const STORE_CHECK_MS = 10_000;
 
 /** The faults that the store finds in its own settings. An error of its check() may quote a secret, so it is not shown. */
-async function storeFaults(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
+async function checkStore(store: TokenStore | undefined): Promise<ConfigurationFault[]> {
   const limit = { clock: systemClock, timeoutMs: STORE_CHECK_MS, expired: () => new Error() };
   const failed = `its method check() failed, or took longer than ${STORE_CHECK_MS / 1000} s.`;
   const messages = await within(limit, async () => store?.check?.()).catch(() => [failed]);
@@ -120,7 +120,7 @@ function webhookSettings({ webhook: { secret, header } }: FilledOptions, folder:
 function tlsSettings({ tls }: FilledOptions, locate: (option: string) => OptionLocation): TlsSettings {
   if (typeof tls === 'function') return { ...DEFAULTS.tls, source: tls, locate: (option) => ({ option }) };
   const { certificate, privateKey, passphrase, chain, ...settings } = tls;
-  const pems = setEntries({ certificate, privateKey, passphrase, chain });
+  const pems = definedEntries({ certificate, privateKey, passphrase, chain });
   const hidden = pems.map(([key, pem]) => [key, typeof pem === 'string' ? new Secret(pem) : pem]);
   return { ...settings, source: Object.fromEntries(hidden) as TlsInputs, locate };
 }

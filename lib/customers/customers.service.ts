@@ -39,7 +39,7 @@ export class CustomersService {
     customer: CreateCustomerDto,
     options?: HeaderOptions & ParseOption<T>,
   ): Promise<T> {
-    const instead = `ServiceHttpService sends any: http.post('${this.#path}', data)`;
+    const instead = `to send other fields, use ServiceHttpService: http.post('${this.#path}', data)`;
     const { app_user_id } = validateInput(CreateCustomerDto, customer, instead);
     return this.#http.post(this.#path, { app_user_id }, options);
   }

@@ -57,8 +57,8 @@ export async function readConfiguration(
   );
   if (options && identity) faults.push(...missingCertificate(options, identity));
   const isOnlyCertificates = others.length === 0;
-  const hasVariable = Object.keys(variables.options).length > 0;
-  return { merged, options, identity, certificate, faults, isOnlyCertificates, warnings, hasVariable };
+  const isAnyVariableSet = Object.keys(variables.options).length > 0;
+  return { merged, options, identity, certificate, faults, isOnlyCertificates, warnings, isAnyVariableSet };
 }
 
 /**

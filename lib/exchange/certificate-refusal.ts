@@ -34,13 +34,13 @@ export function saysCertificateMissing(response: ExchangeResponse): boolean {
  * TLS 1.3 that needs post-handshake authentication (https://www.rfc-editor.org/rfc/rfc8446#section-4.6.2), which Node does not
  * support (https://github.com/nodejs/node/issues/36926).
  */
-export function asksTooLate(response: ExchangeResponse): boolean {
+export function requestsCertificateLate(response: ExchangeResponse): boolean {
   return certificateVerdict(response) === 'perhaps' && /Post-Handshake Auth/i.test(bodyStart(response));
 }
 
-export const ASKS_TOO_LATE =
+export const LATE_CERTIFICATE_REQUEST =
   'asks for the client certificate after the request, which Node does not support over TLS 1.3';
-export const ASK_EARLIER =
+export const REQUEST_CERTIFICATE_EARLIER =
   'Nothing is wrong with the certificate. Ask who runs the server at {address}: Apache asks so late if SSLVerifyClient is in a Location or Directory. It has to ask in the handshake (SSLVerifyClient for the whole virtual host).';
 
 /**

@@ -16,7 +16,7 @@ import {
   FOREIGN_CONNECTION,
   isSuccess,
   isUnsent,
-  OLD_CONNECTION_TIMEOUT,
+  IDLE_CONNECTION_TIMEOUT,
 } from './exchange.types.js';
 
 /**
@@ -119,13 +119,13 @@ class RunningExchange {
    */
   #setTimer(leftMs: number): void {
     const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
-    const { oldConnectionTimeoutMs = Infinity } = this.#request;
+    const { idleConnectionTimeoutMs = Infinity } = this.#request;
     const shortestMs = Math.min(
       leftMs,
       timeoutMs,
       attemptTimeoutMs,
       connectTimeoutMs,
-      oldConnectionTimeoutMs,
+      idleConnectionTimeoutMs,
     );
     this.#stopTimer = systemClock.schedule(() => this.#onTimer(), Math.ceil(shortestMs));
   }
@@ -140,7 +140,7 @@ class RunningExchange {
   /** Of the time limits that apply now, the one that ends first. While the request waits for a connection, only `timeoutMs` applies. */
   #nextLimit(): TimeLimit {
     const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
-    const { oldConnectionTimeoutMs: oldMs = Infinity } = this.#request;
+    const { idleConnectionTimeoutMs: idleMs = Infinity } = this.#request;
     const { phase, socketAt = Infinity, connection } = this.#progress;
     const limits: TimeLimit[] = [
       { limitMs: timeoutMs, endsAt: this.#startedAt + timeoutMs },
@@ -153,7 +153,7 @@ class RunningExchange {
         reason: CONNECT_TIMEOUT,
       });
     else if (phase === 'sent' && connection?.wasIdleLong)
-      limits.push({ limitMs: oldMs, endsAt: socketAt + oldMs, reason: OLD_CONNECTION_TIMEOUT });
+      limits.push({ limitMs: idleMs, endsAt: socketAt + idleMs, reason: IDLE_CONNECTION_TIMEOUT });
     return limits.reduce((first, limit) => (limit.endsAt < first.endsAt ? limit : first));
   }
 

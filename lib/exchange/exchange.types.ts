@@ -31,7 +31,7 @@ export interface ExchangeRequest {
   /** Milliseconds to connect: DNS lookup, TCP, proxy and TLS handshake. Default: no limit but `timeoutMs`. */
   connectTimeoutMs?: number;
   /** Milliseconds to the first byte of the response on a connection that was idle for over 4 s. Default: no limit but `timeoutMs`. */
-  oldConnectionTimeoutMs?: number;
+  idleConnectionTimeoutMs?: number;
   /** Maximum size of the response's body in bytes, after decompression. */
   maxResponseBytes: number;
   /** The signal of the caller. If it aborts, the exchange rejects with `signal.reason`. */
@@ -89,8 +89,8 @@ export const CONNECT_TIMEOUT = 'ERR_CONNECT_TIMEOUT';
 /** The reason of a time-out while an interceptor of the host application was still running. */
 export const INTERCEPTOR_TIMEOUT = 'ERR_INTERCEPTOR_TIMEOUT';
 
-/** The reason of a fault if no response began within `oldConnectionTimeoutMs`. */
-export const OLD_CONNECTION_TIMEOUT = 'ERR_OLD_CONNECTION_TIMEOUT';
+/** The reason of a fault if no response began within `idleConnectionTimeoutMs`. */
+export const IDLE_CONNECTION_TIMEOUT = 'ERR_IDLE_CONNECTION_TIMEOUT';
 
 /** The reason of a fault if another library replaced the agent of the request, so that our agent did not make the connection. */
 export const FOREIGN_CONNECTION = 'ERR_FOREIGN_CONNECTION';
@@ -150,6 +150,6 @@ export async function captureOutcome(exchanged: () => Promise<ExchangeResponse>)
 
 /** Whether the request reused a connection that was dead: the server, a firewall or a load balancer had closed or dropped it. */
 export function hadDeadConnection(fault: ExchangeFault | undefined): boolean {
-  if (fault?.reason === OLD_CONNECTION_TIMEOUT) return true;
+  if (fault?.reason === IDLE_CONNECTION_TIMEOUT) return true;
   return fault?.reusedSocket === true && fault.kind === 'reset' && fault.phase === 'sent';
 }

@@ -3,7 +3,7 @@ import { withoutSlashes } from '../config/address.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { checkTimeout, MAX_RESPONSE_BYTES } from '../exchange/call-limits.js';
 import { refuseAxiosOptions } from './request/axios-options.js';
-import { harmless } from '../telemetry/harmless.js';
+import { ignoreErrors } from '../telemetry/ignore-errors.js';
 import { AllowedUrls, type CallUrl } from './request/allowed-urls.js';
 import { notEncoded, prepareBody } from './request/body.js';
 import { Call, type CallerInput } from './request/call.js';
@@ -33,7 +33,7 @@ export type CallConfig = InternalAxiosRequestConfig &
 const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*$/;
 
 const OTHER_ADAPTER =
-  "is not the module's, which alone has the certificate and the credentials: in tests use stubService, or nock";
+  "must not be replaced, because only the module's own adapter sends the certificate and the credentials: in tests use stubService, or nock";
 const NOT_PREPARED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), interceptors.request.clear() or eject()";
 
@@ -105,16 +105,16 @@ export class AuthHeadersInterceptor {
   beginCall(config: CallConfig): Call {
     const { http, addresses } = this.#client.options;
     const { method, timeout, readOnly, idempotencyKey, signal, cancelToken } = config;
-    const located = harmless(() => this.#resolveUrl(config));
+    const located = ignoreErrors(() => this.#resolveUrl(config));
     const call = new Call(
-      harmless(() => toMethod(method)) ?? 'GET',
+      ignoreErrors(() => toMethod(method)) ?? 'GET',
       located?.url ?? new URL(addresses.baseUrl),
-      harmless(() => checkTimeout(timeout)) ?? http.timeout,
+      ignoreErrors(() => checkTimeout(timeout)) ?? http.timeout,
       located?.given ?? { signal, cancelToken },
     );
     call.readOnly = readOnly === true;
-    harmless(() => call.setKey(checkIdempotencyKey(idempotencyKey, call.method, call.readOnly)));
-    harmless(() => call.followSignals());
+    ignoreErrors(() => call.setKey(checkIdempotencyKey(idempotencyKey, call.method, call.readOnly)));
+    ignoreErrors(() => call.followSignals());
     if (located) config.route = call.route;
     // All requests of this call get the same generated key.
     if (idempotencyKey === true) config.idempotencyKey = call.idempotencyKey;

@@ -2,7 +2,7 @@ import { AxiosHeaders, type AxiosAdapter, type AxiosResponse, type InternalAxios
 import { type ServiceApiError } from '../errors/index.js';
 import { isSuccess } from '../exchange/exchange.types.js';
 import { CallResponse } from './response/call-response.js';
-import { responseError } from './response/response-error.js';
+import { toResponseError } from './response/response-error.js';
 import { takeCall } from './auth-headers.interceptor.js';
 import { encodeBody } from './request/body.js';
 import { sentCorrelationId } from './request/call.js';
@@ -12,7 +12,7 @@ import { type ClientContext } from './request/client-context.js';
 
 /**
  * The axios adapter: takes a config with the Call that AuthHeadersInterceptor has made, and returns an axios response or throws
- * one of our errors. No layer below knows axios.
+ * one of our errors. The layers below import no functions of axios, only types.
  */
 export function serviceAdapter(
   client: ClientContext,
@@ -64,7 +64,7 @@ function toAxiosResponse(response: CallResponse, config: InternalAxiosRequestCon
   const { validateStatus } = config;
   // As in axios, `validateStatus: null` accepts every status.
   const accepted = validateStatus ? validateStatus(status) : isSuccess(status) || validateStatus === null;
-  if (!accepted) throw responseError(response);
+  if (!accepted) throw toResponseError(response);
   const requestId = call.correlationId && sentCorrelationId(call);
   return {
     data: response.readBody(config.responseType),

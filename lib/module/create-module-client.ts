@@ -21,7 +21,7 @@ export async function createModuleClient(
   const namespace = ownNamespace(config.get(namespaceName(name)));
   const read = await readConfiguration({ name, given, namespace, readVariable: config.get }, log);
   const lacks = read.faults.some(({ isMissing }) => isMissing);
-  const noVariable = lacks && !read.hasVariable && namespace === undefined;
+  const noVariable = lacks && !read.isAnyVariableSet && namespace === undefined;
   const heading = [
     noVariable
       ? `${moduleLabel(name)} found no ${variablePrefix(name)}* variable. ${explainTests(name)}`

@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors/index.js';
-import { harmless } from './harmless.js';
+import { ignoreErrors } from './ignore-errors.js';
 
 /**
  * The outcome of a call or of a token request, for `http.onCall`. It contains no query, body or token, and of the
@@ -52,5 +52,5 @@ export function eventErrorCode(error: unknown, signal: AbortSignal | undefined):
 export function reportCall(onCall: OnCall, ended: Omit<ServiceCallEvent, 'startedAt'>): void {
   const event = { ...ended, startedAt: new Date(Date.now() - ended.durationMs) };
   const present = Object.entries(event).filter(([, value]) => value !== undefined);
-  void harmless(() => onCall(Object.fromEntries(present) as unknown as ServiceCallEvent));
+  void ignoreErrors(() => onCall(Object.fromEntries(present) as unknown as ServiceCallEvent));
 }

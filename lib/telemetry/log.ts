@@ -1,6 +1,6 @@
 import { ConsoleLogger, Logger, type LoggerService } from '@nestjs/common';
 import { type Log } from '../exchange/io.js';
-import { harmless } from './harmless.js';
+import { ignoreErrors } from './ignore-errors.js';
 
 type Level = keyof Log;
 type Write = (message: unknown, ...more: unknown[]) => void;
@@ -19,7 +19,7 @@ export class SafeLogger extends Logger implements Log {
     const level =
       (name: Level): Write =>
       (...line) =>
-        void harmless(() => logger?.[name]?.(...line));
+        void ignoreErrors(() => logger?.[name]?.(...line));
     return { debug: level('debug'), log: level('log'), warn: level('warn'), error: level('error') };
   }
 
@@ -32,5 +32,5 @@ export class SafeLogger extends Logger implements Log {
 function writesJson(logger: unknown): boolean {
   // A logger class of the application may extend ConsoleLogger and have different `options`.
   const read = (): unknown => (logger as { options: { json?: unknown } }).options.json;
-  return logger instanceof ConsoleLogger && harmless(read) === true;
+  return logger instanceof ConsoleLogger && ignoreErrors(read) === true;
 }

@@ -22,7 +22,7 @@ export function retryDelay(retry: number, random: number): number {
  * @param askedMs the time of Retry-After from now on; 0 if it has passed
  * @param leftMs the time that is left for the call. The jitter is omitted if it does not fit
  */
-export function askedDelay(askedMs: number, retry: number, random: number, leftMs: number): number {
+export function delayAfterRetryAfter(askedMs: number, retry: number, random: number, leftMs: number): number {
   const pauseMs = pauseOf(retry);
   const leastMs = Math.max(askedMs, pauseMs);
   const spreadMs = random * Math.min(MAX_SPREAD_MS, Math.max(askedMs / 10, pauseMs));

@@ -180,9 +180,13 @@ describe('HTTP statuses', () => {
       '<html><title>400 No required SSL certificate was sent</title></html>',
       /was not sent, or did not arrive/,
     ],
-    [400, '<html><title>400 The SSL certificate error</title></html>', /misses or rejects/],
-    [403, '<html>Client certificate required</html>', /misses or rejects/],
-    [403, '<html><h1>403 Forbidden</h1></html>', /a page, not of the service itself/],
+    [
+      400,
+      '<html><title>400 The SSL certificate error</title></html>',
+      /got no client certificate, or rejects it/,
+    ],
+    [403, '<html>Client certificate required</html>', /got no client certificate, or rejects it/],
+    [403, '<html><h1>403 Forbidden</h1></html>', /a page \(HTML\), which the service itself never sends/],
   ])(
     'a %d with the page of a proxy, %s, names our certificate and shows no HTML',
     async (status, body, said) => {

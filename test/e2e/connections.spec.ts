@@ -365,7 +365,9 @@ describe('docs/certificates.md: a sidecar has the key', () => {
     const error = (await rejection(banks.list())) as ServiceApiError;
     expect(error).toBeInstanceOf(ServiceApiError);
     expect(error.status).toBe(400);
-    expect(error.hint).toContain('check what the sidecar at urls.baseUrl (SERVICE_BASE_URL) shows');
+    expect(error.hint).toContain(
+      'check that the certificate of the sidecar at urls.baseUrl (SERVICE_BASE_URL) belongs',
+    );
     await module.close();
   });
 

@@ -247,7 +247,7 @@ describe('modes of authentication', () => {
     api = await startModule({ ...options, appTokenHeader: undefined });
     await expect(api.banks.list()).rejects.toMatchObject({
       status: 401,
-      hint: expect.stringContaining('appTokenHeader (SERVICE_APP_TOKEN_HEADER), that it is the name'),
+      hint: expect.stringContaining('that appTokenHeader (SERVICE_APP_TOKEN_HEADER) is the name'),
     });
     await brand.stop();
   });
@@ -401,7 +401,7 @@ describe('User-Agent header', () => {
       simulator.fail({ path: '/banks/v1', times: 9, fault });
       const given = simulator.moduleOptions({ environment: 'production', authentication });
       api = await startModule(given);
-      const message = expect.stringMatching(/a proxy or firewall before it/);
+      const message = expect.stringMatching(/a proxy or firewall in front of it/);
       expect(await rejection(api.banks.list())).toMatchObject({
         message,
         hint: expect.stringMatching(/firewall.*ask who runs it.*tls\.certificate/),

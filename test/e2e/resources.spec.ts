@@ -134,7 +134,7 @@ describe('resource methods', () => {
     const customer = { app_user_id: randomUUID(), locale: 'ar' };
     const error = await rejection(api.customers.create(customer));
     expect((error as Error).message).toMatch(
-      /locale is not a known field; ServiceHttpService sends any: http\.post\('\/customers\/v1', data\)/,
+      /locale is not a known field; to send other fields, use ServiceHttpService: http\.post\('\/customers\/v1', data\)/,
     );
     // The callers of the application do not get that advice.
     expect(answerOf(error)).toMatchObject({ status: 400, message: 'locale is not a known field' });

@@ -359,7 +359,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a certificate that nginx refuses': {
     cause: 'api.banks',
-    words: /HTTP 400.* a proxy before the service misses or rejects the client certificate/,
+    words: /HTTP 400.* a proxy in front of the service got no client certificate, or rejects it/,
     simulator: { clientCertificateRefusal: 'http-400' },
     break: (_, { simulator }) => simulator.revokeCertificate(),
   },

@@ -35,7 +35,7 @@ export interface CacheTools {
 }
 
 /**
- * Why a request is made. It rises when callers join, and never falls.
+ * Why a request is made. When a caller joins, the purpose can only change from an earlier value in this list to a later one.
  * - `renewal`: in the background, before the token expires
  * - `probe`: for a health check, which needs one attempt only
  * - `callers`: for callers, with up to three attempts

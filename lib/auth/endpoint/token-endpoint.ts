@@ -3,7 +3,7 @@ import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { type ServiceTokenError } from '../../errors/index.js';
 import {
-  asksTooLate,
+  requestsCertificateLate,
   certificateRefusal,
   isFromSidecar,
   isPage,
@@ -258,7 +258,7 @@ export class TokenEndpoint implements TokenSource {
       hasCertificate: identity?.certificate !== undefined,
       // After a reconnect, use only a connection that the server is known to keep open.
       isRepeatable: !reconnected,
-      oldConnectionTimeoutMs: OLD_CONNECTION_TIMEOUT_MS,
+      idleConnectionTimeoutMs: OLD_CONNECTION_TIMEOUT_MS,
       timeoutMs,
       connectTimeoutMs: Math.min(connectTimeoutMs, timeoutMs / 2),
       maxResponseBytes: MAX_RESPONSE_BYTES,
@@ -283,7 +283,7 @@ export class TokenEndpoint implements TokenSource {
       status,
       json,
       isPage: page,
-      asksTooLate: asksTooLate(response),
+      requestsCertificateLate: requestsCertificateLate(response),
       isFromSidecar: place.url.protocol === 'http:' && isFromSidecar(response),
       scope,
       retryAfter,

@@ -11,8 +11,8 @@ import {
   type TokenErrorCode,
 } from '../../errors/index.js';
 import {
-  ASK_EARLIER,
-  ASKS_TOO_LATE,
+  REQUEST_CERTIFICATE_EARLIER,
+  LATE_CERTIFICATE_REQUEST,
   CHECK_SIDECAR_CERTIFICATE,
   SIDECAR_FAILED,
 } from '../../exchange/certificate-refusal.js';
@@ -79,7 +79,7 @@ interface RefusingResponse {
   /** Whether the body is an HTML page. */
   isPage?: boolean;
   /** Whether it is the page of an Apache that asks for the client certificate only after the request. */
-  asksTooLate?: boolean;
+  requestsCertificateLate?: boolean;
   /** Whether the response comes from a sidecar on this machine, and not from the endpoint. */
   isFromSidecar?: boolean;
   scope: string;
@@ -127,10 +127,10 @@ export function isSecretRefusal(error: unknown): error is ServiceTokenError {
 }
 
 function classifyRefusal(
-  { status, isPage, asksTooLate, isFromSidecar, scope }: RefusingResponse,
+  { status, isPage, requestsCertificateLate, isFromSidecar, scope }: RefusingResponse,
   error: string | undefined,
 ): [TokenErrorCode, TokenFailure] {
-  if (asksTooLate) return ['token_unavailable', TOO_LATE];
+  if (requestsCertificateLate) return ['token_unavailable', TOO_LATE];
   if (isFromSidecar) return ['token_unavailable', FROM_SIDECAR];
   if (SECRET_REFUSALS.has(error)) return ['token_refused', CREDENTIALS];
   if (status === 429) return ['token_rate_limited', RATE_LIMITED];
@@ -153,8 +153,8 @@ const NOT_OAUTH: TokenFailure = {
   hint: 'Check {address} and {api}: they may be swapped. {address} is written without /oauth2/token. If both are right, a proxy, firewall or login page answers in place of the endpoint: ask who runs it. If it wants a client certificate, set {oauth.mtls}. If that is not the cause, check {oauth.clientId} and {oauth.clientSecret}.',
 };
 const TOO_LATE: TokenFailure = {
-  message: `The server in front of the token endpoint ${ASKS_TOO_LATE} ({said}).`,
-  hint: ASK_EARLIER,
+  message: `The server in front of the token endpoint ${LATE_CERTIFICATE_REQUEST} ({said}).`,
+  hint: REQUEST_CERTIFICATE_EARLIER,
 };
 const FROM_SIDECAR: TokenFailure = {
   message: `No response from the token endpoint: ${SIDECAR_FAILED} ({said}).`,

@@ -22,14 +22,14 @@ const PAUSE_MS = { awaited: { least: 100, most: 500 }, renewal: { least: 500, mo
 const STORE_RECOVERY_MS = 5_000;
 /** Time limit for reading the newest secret, if there is an older one. */
 const SECRET_TIMEOUT_MS = 1_000;
-/** A failure that the endpoint has responded with is shared by all processes for this time. */
+/** An error of the endpoint is shared by all processes for this time, or for LOCK_TTL_MS if no caller waited for the request. */
 const SHARED_FAILURE_MS = 1_000;
-/** Time of a request that is kept for a last look into the store. */
+/** Time of a request that is reserved for one last check of the store. */
 const LAST_LOOK_MS = 300;
 
 /**
  * Shares tokens between processes through a store. One process requests a token from the endpoint, and the others find that token
- * in the store. If the endpoint responds with an error, the others get this error for 1 s. A connection fault is not shared,
+ * in the store. If the endpoint responds with an error, the others get this error for 1 s, or for 4 s after a renewal. A connection fault is not shared,
  * because it may be a fault of one process only. A store that fails, hangs or has wrong entries delays a token, but
  * never prevents one.
  */
@@ -124,7 +124,7 @@ export class SharedStore implements TokenSource {
     const { signal, closed, isAwaited, timeoutMs } = context;
     let written: Promise<void> | undefined;
     let keptMs = 0;
-    // After 1 s without a response, write a heartbeat, so that other processes see that a request is in progress.
+    // 1 s after the start, the wait for the lock included, write a heartbeat, so that other processes see that a request is in progress.
     const writeHeartbeat = (): void => void this.#store.set(entry.heartbeatKey, randomUUID(), LOCK_TTL_MS);
     const cancelHeartbeat = clock.watch(writeHeartbeat, Math.max(0, LOCK_TTL_MS / 4 - waitedMs));
     try {

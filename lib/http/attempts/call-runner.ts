@@ -12,7 +12,7 @@ import {
   captureOutcome,
 } from '../../exchange/exchange.types.js';
 import { parseRetryAfter } from '../../exchange/retry-after.js';
-import { askedDelay, retryDelay } from '../../time/back-off.js';
+import { delayAfterRetryAfter, retryDelay } from '../../time/back-off.js';
 import { nextTurn, systemClock } from '../../time/clock.js';
 import { sleep, within } from '../../time/timers.js';
 import { canDetectUnreadInput } from '../../tls/connections/unread-input.js';
@@ -178,7 +178,9 @@ export class CallRunner {
       call.reconnected = true;
       return { kind: 'reconnect' };
     }
-    return (await this.#renewCredentials(call, outcome)) ? { kind: 'replay' } : this.#retry(call, outcome);
+    return (await this.#renewCredentials(call, outcome))
+      ? { kind: 'replay' }
+      : this.#decideRetry(call, outcome);
   }
 
   /** Gets another token or certificate after a refusal. Resolves with whether the call can be sent again with it. */
@@ -225,11 +227,11 @@ export class CallRunner {
     return retries < maxRetries;
   }
 
-  #retry(call: Call, { response, fault }: Outcome): Decision {
+  #decideRetry(call: Call, { response, fault }: Outcome): Decision {
     const isRetryable = fault ? isRetryableFault(call, fault) : isRetryableResponse(call, response);
     if (!isRetryable || !this.#hasRetriesLeft(call)) return END;
     const leftMs = call.leftMs - MIN_ATTEMPT_MS;
-    const afterMs = this.#pause(call, response, leftMs);
+    const afterMs = this.#retryDelayMs(call, response, leftMs);
     if (afterMs > leftMs) return END;
     const taken = this.#budget.take(fault?.kind === 'timeout');
     if (taken === undefined) return END;
@@ -238,12 +240,12 @@ export class CallRunner {
     return { kind: 'retry', afterMs };
   }
 
-  #pause({ retries }: Call, response: ExchangeResponse | undefined, leftMs: number): number {
+  #retryDelayMs({ retries }: Call, response: ExchangeResponse | undefined, leftMs: number): number {
     const random = this.#client.io.random();
     const seconds = parseRetryAfter(response?.headers, Date.now());
     return seconds === undefined
       ? retryDelay(retries, random)
-      : askedDelay(seconds * 1000, retries, random, leftMs);
+      : delayAfterRetryAfter(seconds * 1000, retries, random, leftMs);
   }
 
   #finish(call: Call, { response, fault }: Outcome): ExchangeResponse {

@@ -50,7 +50,7 @@ export class AllowedUrls {
     if (path.startsWith('//'))
       throw ServiceRequestError.of('path', 'must not begin with //, that names another host');
     if (hasDotSegment(path)) {
-      throw ServiceRequestError.of('path', 'must not hold . or .. segments, encoded ones neither');
+      throw ServiceRequestError.of('path', 'must not hold . or .. segments, not even percent-encoded');
     }
     const isAbsolute = /^[a-z][a-z0-9+.-]*:/i.test(path);
     const slash = path === '' || /^[/?]/.test(path) ? '' : '/';

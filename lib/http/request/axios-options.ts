@@ -2,13 +2,13 @@ import { type InternalAxiosRequestConfig } from 'axios';
 import { ServiceRequestError } from '../../errors/index.js';
 
 const PARSED =
-  "is not used, because the response is parsed before: set responseType 'text', and parse it in parse";
+  "is not used, because the response is parsed before axios would call it: set responseType 'text', and parse the text in parse";
 const BROWSER = 'is for browsers: leave it out';
 const CONNECTS =
-  'is not used, because the module connects by itself: set its options urls, tls and http, or use a client of your own with auth.httpsAgent';
+  'is not used, because the module opens its own connections: set its options urls, tls and http, or use a client of your own with auth.httpsAgent';
 const REDIRECTS = 'is not used, because redirects are never followed: set the address they lead to';
 const PROGRESS = 'is never called, because bodies are sent and read as a whole: leave it out';
-const FORMS = 'is not used, because no object is made a form: send URLSearchParams or FormData';
+const FORMS = 'is not used, because objects are never converted to forms: send URLSearchParams or FormData';
 const UNSET = [null];
 
 /**
@@ -29,7 +29,7 @@ const REFUSALS: readonly [names: string, instead: string, same?: readonly unknow
   ['insecureHTTPParser', CONNECTS, [null, false]],
   ['maxRedirects', REDIRECTS, [null, 0]],
   ['beforeRedirect', REDIRECTS],
-  ['decompress', 'is not used, because answers are always decompressed: leave it out', [null, true]],
+  ['decompress', 'is not used, because responses are always decompressed: leave it out', [null, true]],
   ['maxContentLength', 'is not used: set maxResponseBytes'],
   ['maxBodyLength', 'is not used, because a body may be of any size: leave it out', [null, -1, Infinity]],
   ['maxRate', 'is not used: leave it out'],

@@ -92,7 +92,7 @@ export function encodeBody({
   if (/form/i.test(contentType)) {
     throw ServiceRequestError.of(
       'data',
-      'is an object, and the content type that of a form: send URLSearchParams or FormData',
+      'is an object, but the content type is that of a form: send URLSearchParams or FormData',
     );
   }
   return { body: toJson(data), contentType: contentType || 'application/json' };

@@ -121,7 +121,10 @@ export function checkIdempotencyKey(
     throw ServiceRequestError.ofMisuse('idempotencyKey', 'must be true or 1 to 255 visible ASCII characters');
   }
   if (readOnly || (method !== 'POST' && method !== 'PATCH')) {
-    throw ServiceRequestError.ofMisuse('idempotencyKey', 'is for a POST or PATCH, and not beside readOnly');
+    throw ServiceRequestError.ofMisuse(
+      'idempotencyKey',
+      'is for a POST or PATCH, and cannot be combined with readOnly',
+    );
   }
   return key;
 }

@@ -10,7 +10,7 @@ import {
 } from '../../errors/index.js';
 import { checkSignal } from '../../exchange/call-limits.js';
 import { CallCancelled, type ExchangeResponse } from '../../exchange/exchange.types.js';
-import { harmless } from '../../telemetry/harmless.js';
+import { ignoreErrors } from '../../telemetry/ignore-errors.js';
 import { type CallUrl } from './allowed-urls.js';
 import { type EncodedBody } from './body.js';
 import { takeHeaders } from './call-headers.js';
@@ -261,7 +261,7 @@ export class Call {
 
 /** Asks the host application for the id of a call. Returns undefined if it returns none, or one that cannot be sent. */
 function makeCorrelationId(make: () => unknown): string | undefined {
-  const id = harmless(make);
+  const id = ignoreErrors(make);
   return typeof id === 'string' && USABLE_ID.test(id) ? id : undefined;
 }
 

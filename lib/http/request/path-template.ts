@@ -22,12 +22,12 @@ export function fillPath(path: unknown, given: PathParams | null | undefined): s
   const template = templateOf(path);
   const [named] = template.match(NAME) ?? [];
   if (!given && named)
-    throw ServiceRequestError.ofMisuse('pathParams', `is missing, with a value for ${shown(named)}`);
+    throw ServiceRequestError.ofMisuse('pathParams', `must have a value for ${shown(named)}`);
   const unknown = Object.keys(params).find((name) => !template.includes(`{${name}}`));
   if (unknown !== undefined) {
     throw ServiceRequestError.ofMisuse(
       `pathParams.${shown(unknown)}`,
-      'is not in the path, as {name} before the query',
+      'does not occur in the path: write it as {name}, before the query',
     );
   }
   return (
@@ -75,6 +75,6 @@ function encode(name: string, value: unknown): string {
   if (!isText) throw refused('must be a text or a number');
   const text = String(value);
   if (text === '') throw refused('must not be empty');
-  if (UNSENDABLE.test(text)) throw refused('must not hold a control character or a part of a character');
+  if (UNSENDABLE.test(text)) throw refused('must not hold a control character or half of a surrogate pair');
   return encodeURIComponent(text);
 }

@@ -53,7 +53,7 @@ function cannotHaveActed(fault: ExchangeFault): boolean {
  * Whether a response below 500 came before the service could act. An HTML page may come from a firewall that inspects responses
  * after the service has acted, whatever the page says. A 401 with a Bearer challenge (RFC 6750, section 3) comes before.
  */
-function isRefusedBefore(response: ExchangeResponse): boolean {
+function isRefusedBeforeExecution(response: ExchangeResponse): boolean {
   if (certificateVerdict(response) === undefined) return true;
   return response.status === 401 && /^bearer\b/i.test(response.headers['www-authenticate'] ?? '');
 }
@@ -68,7 +68,7 @@ export function isOutcomeUnknown(
   if (call.outcomeUnknown) return true;
   if (fault) return !cannotHaveActed(fault);
   const { status } = response;
-  return status < 400 || status === 408 || status >= 500 || !isRefusedBefore(response);
+  return status < 400 || status === 408 || status >= 500 || !isRefusedBeforeExecution(response);
 }
 
 /** The fields of an error that tell the caller whether the call may have been executed, and whether it may be sent again. */

@@ -70,7 +70,7 @@ export class CallResponse {
   toErrorResponse(json: unknown): () => ApiErrorResponse {
     const { appToken, appTokenHeader } = this.client.options;
     const bearers = this.call.getSecrets().filter((secret) => secret !== appToken?.reveal());
-    return errorResponse(this.received, json, bearers, appTokenHeader);
+    return lazyErrorResponse(this.received, json, bearers, appTokenHeader);
   }
 
   /**
@@ -165,7 +165,7 @@ function explainBody(response: ExchangeResponse, isEmpty: boolean, address: stri
  * function does it when the property is first read.
  * @param json the parsed body; undefined if it is not JSON
  */
-export function errorResponse(
+export function lazyErrorResponse(
   { status, headers, body }: ExchangeResponse,
   json: unknown,
   secrets: readonly string[],

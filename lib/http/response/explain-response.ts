@@ -1,9 +1,9 @@
 import { collectionAtEnd } from '../../config/resources.js';
 import { fillExplanation, type Explanation } from '../../errors/index.js';
 import {
-  ASK_EARLIER,
-  ASKS_TOO_LATE,
-  asksTooLate,
+  REQUEST_CERTIFICATE_EARLIER,
+  LATE_CERTIFICATE_REQUEST,
+  requestsCertificateLate,
   certificateVerdict,
   isFromSidecar,
   isPage,
@@ -86,11 +86,11 @@ export function explainResponse(
 }
 
 const CERTIFICATE =
-  'check {tls.certificate} and {tls.privateKey}, that they are of this application and this environment; {inUse}.';
+  'check that {tls.certificate} and {tls.privateKey} belong to this application and this environment; {inUse}.';
 const OF_SIDECAR =
-  'check what the sidecar at {address} shows, that it is of this application and this environment.';
+  'check that the certificate of the sidecar at {address} belongs to this application and this environment.';
 const APP_TOKEN =
-  'Check {appToken}, that it is of this application and this environment, and {appTokenHeader}, that it is the name that the portal shows. A value with # in a .env file needs quotes, and docker run --env-file keeps quotes as a part of it.';
+  'Check that {appToken} belongs to this application and this environment, and that {appTokenHeader} is the name that the portal shows. A value with # in a .env file needs quotes, and docker run --env-file keeps quotes as a part of it.';
 const OAUTH =
   'Check that OAuth is enabled for the application, and that the addresses of the API, in {address}, and of the token endpoint are of the same environment.';
 
@@ -108,17 +108,17 @@ const MEANINGS: readonly ResponseMeaning[] = [
   },
   {
     matches: (response) => certificateVerdict(response) === 'refused',
-    what: ': a proxy before the service misses or rejects the client certificate',
+    what: ': a proxy in front of the service got no client certificate, or rejects it',
     hint: 'The proxy looks at the client certificate: {certificate}',
   },
   {
-    matches: asksTooLate,
-    what: `: the server ${ASKS_TOO_LATE}`,
-    hint: ASK_EARLIER,
+    matches: requestsCertificateLate,
+    what: `: the server ${LATE_CERTIFICATE_REQUEST}`,
+    hint: REQUEST_CERTIFICATE_EARLIER,
   },
   {
     matches: (response) => certificateVerdict(response) === 'perhaps',
-    what: ', with a page, not of the service itself: a proxy or firewall before it refused the call',
+    what: ', with a page (HTML), which the service itself never sends: a proxy or firewall in front of it refused the call',
     hint: 'Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. If a proxy looks at client certificates: {certificate}',
   },
   {
@@ -139,7 +139,7 @@ const MEANINGS: readonly ResponseMeaning[] = [
   },
   {
     matches: isPage,
-    what: ", with a page (HTML), not JSON: a proxy, firewall or website answers in the service's place",
+    what: ", with a page (HTML), not JSON: a proxy, firewall or website responds in the service's place",
     hint: 'Check {address}, with its path if it has one. If it is right, ask who runs the network or the service.',
   },
   {

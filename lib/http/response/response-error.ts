@@ -16,7 +16,7 @@ const MAX_MESSAGE = 500;
 const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
 
 /** Makes the error for a response that is not a success. The HTTP status decides, not a status in the body. */
-export function responseError(callResponse: CallResponse): ServiceApiError | ServiceConnectionError {
+export function toResponseError(callResponse: CallResponse): ServiceApiError | ServiceConnectionError {
   const { received: response, call, client } = callResponse;
   if (REDIRECTS.has(response.status)) return redirectError(callResponse);
   const json = parseJson(response.body.toString('utf8'));

@@ -16,7 +16,7 @@ import {
 import { isJsonObject } from '../../exchange/decode.js';
 import { ExchangeFault } from '../../exchange/exchange.types.js';
 import { CallResponse } from '../../http/response/call-response.js';
-import { responseError } from '../../http/response/response-error.js';
+import { toResponseError } from '../../http/response/response-error.js';
 import { Call } from '../../http/request/call.js';
 import { type ErrorClient } from '../../http/request/client-context.js';
 import { faultToError } from '../../http/attempts/fault-to-error.js';
@@ -188,7 +188,7 @@ function makeError(answer: GivenAnswer, { method, path, idempotencyKey }: Failin
 function readErrorFrom(answer: GivenAnswer, call: Call): Error {
   if (answer instanceof ExchangeFault) return faultToError(answer, call, CLIENT);
   const answered = new CallResponse(toExchangeResponse(answer), call, CLIENT);
-  if (answered.received.status !== 200) return responseError(answered);
+  if (answered.received.status !== 200) return toResponseError(answered);
   try {
     answered.readBody(undefined);
   } catch (error) {

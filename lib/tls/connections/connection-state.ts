@@ -2,7 +2,7 @@ import { type IncomingMessage } from 'node:http';
 import { type Clock } from '../../time/clock.js';
 
 /**
- * A server with `Keep-Alive: timeout=5` closes the connection after 5 s. Stop to reuse it 1 s earlier, as Node's agent does, so
+ * A server with `Keep-Alive: timeout=5` closes the connection after 5 s. Stop reusing it 1 s earlier, as Node's agent does, so
  * that no request is on its way at that moment.
  */
 const HINT_MARGIN_MS = 1_000;

@@ -286,7 +286,7 @@ export class KeepAliveAgent extends Agent {
     return this.#unreliable.has(origin) ? Math.min(limit, this.#limits.nonRepeatable) : limit;
   }
 
-  /** Stops to reuse connections to this origin that were idle for longer than `http.idleTimeout`, and closes such connections. */
+  /** Stops reusing connections to this origin that were idle for longer than `http.idleTimeout`, and closes such connections. */
   #onNoResponse(origin: string): void {
     this.#unreliable.add(origin);
     const now = this.#clock.now();

@@ -974,7 +974,7 @@ describe('ClientSecret: reading again after a refusal', () => {
 
 describe('Token endpoint: stale keep-alive connections', () => {
   const closed = { kind: 'reset', phase: 'sent', reusedSocket: true } as const;
-  const silent = { kind: 'timeout', phase: 'sent', reason: 'ERR_OLD_CONNECTION_TIMEOUT' } as const;
+  const silent = { kind: 'timeout', phase: 'sent', reason: 'ERR_IDLE_CONNECTION_TIMEOUT' } as const;
 
   const failingFirst = (...faults: ExchangeFaultDetails[]) => {
     const requests: ExchangeRequest[] = [];
@@ -999,7 +999,7 @@ describe('Token endpoint: stale keep-alive connections', () => {
       const { request, requests, events } = failingFirst(fault);
       expect(await request()).toMatchObject({ accessToken: 'token' });
       expect(
-        requests.map(({ isRepeatable, oldConnectionTimeoutMs }) => [isRepeatable, oldConnectionTimeoutMs]),
+        requests.map(({ isRepeatable, idleConnectionTimeoutMs }) => [isRepeatable, idleConnectionTimeoutMs]),
       ).toEqual([
         [true, 5_000],
         [false, 5_000],

@@ -23,11 +23,11 @@ import {
 } from '../../../lib/errors/index.js';
 import { parseRetryAfter } from '../../../lib/exchange/retry-after.js';
 import { CallResponse } from '../../../lib/http/response/call-response.js';
-import { responseError } from '../../../lib/http/response/response-error.js';
+import { toResponseError } from '../../../lib/http/response/response-error.js';
 import { type AnswerParser } from '../../../lib/http/request/parse-option.js';
 import { describePlaces } from '../../../lib/http/request/parse-option.js';
 import { Call } from '../../../lib/http/request/call.js';
-import { errorResponse } from '../../../lib/http/response/call-response.js';
+import { lazyErrorResponse } from '../../../lib/http/response/call-response.js';
 import { answerOf } from '../../../lib/exceptions/exception-answer.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { type Authority, createAuthority } from '../../helpers/certificates.js';
@@ -88,7 +88,7 @@ describe('Redirects', () => {
   const redirected = (path: string, location?: string) => {
     const url = new URL(`https://api.example${path}`);
     const response = { status: 301, headers: { location }, body: Buffer.alloc(0) };
-    return responseError(new CallResponse(response as never, new Call('GET', url, 1_000), clientOf()));
+    return toResponseError(new CallResponse(response as never, new Call('GET', url, 1_000), clientOf()));
   };
 
   it.each([
@@ -804,7 +804,7 @@ describe('The property response of an error', () => {
     } catch {
       // The body is not JSON.
     }
-    return errorResponse(answer, json, [SECRET], 'Service-App-Token')();
+    return lazyErrorResponse(answer, json, [SECRET], 'Service-App-Token')();
   }
 
   const dataOf = (body: string): unknown => responseOf(body).data;

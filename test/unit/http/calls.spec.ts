@@ -511,7 +511,7 @@ describe('Code of the host application', () => {
 
 describe('Options of axios that have no effect here', () => {
   const agent = new Agent();
-  const PARSE = /set responseType 'text', and parse it in parse$/;
+  const PARSE = /set responseType 'text', and parse the text in parse$/;
   const OPTIONS: [string, unknown, RegExp][] = [
     ['transformResponse', [(data: unknown) => data], PARSE],
     ['transformResponse', [], PARSE],
@@ -638,7 +638,7 @@ describe('Path parameters', () => {
     for (const name of ['{id}', '{account-id}', '{0}']) {
       const error = await errorOf(http.get(`/a/${name}`));
       expect(error).toMatchObject({
-        message: expect.stringContaining(`pathParams is missing, with a value for ${name}`),
+        message: expect.stringContaining(`pathParams must have a value for ${name}`),
       });
       expect(answerOf(error)).toMatchObject({ status: 500 });
     }

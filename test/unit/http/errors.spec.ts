@@ -71,9 +71,14 @@ describe('Errors of responses', () => {
   });
 
   it.each([
-    [400, PAGE, /The proxy.*in use is "CN=app" \(SHA-256 AA:BB\)/, /a proxy before the service/],
-    [495, '', /The proxy.*in use is/, /a proxy before the service/],
-    [403, FORBIDDEN, /client certificates.*in use is/, /a page, not of the service itself/],
+    [400, PAGE, /The proxy.*in use is "CN=app" \(SHA-256 AA:BB\)/, /a proxy in front of the service/],
+    [495, '', /The proxy.*in use is/, /a proxy in front of the service/],
+    [
+      403,
+      FORBIDDEN,
+      /client certificates.*in use is/,
+      /a page \(HTML\), which the service itself never sends/,
+    ],
   ])('name the certificate in use if a proxy sends %i %s', (status, body, hint, what) => {
     expect(explained(status, body)).toMatchObject({
       message: expect.stringMatching(what),
@@ -98,7 +103,7 @@ describe('Errors of responses', () => {
     // Without any certificate, the missing certificate is the cause.
     const none = explained(status, body, {}, '/a', { certificate: undefined });
     expect(none).toMatchObject({
-      message: expect.stringMatching(/misses or rejects/),
+      message: expect.stringMatching(/got no client certificate, or rejects it/),
       hint: expect.stringMatching(/none is set/),
     });
   });
@@ -112,7 +117,7 @@ describe('Errors of responses', () => {
   ] as const)('over a sidecar names no option of TLS: %s, %i %s', (authentication, status, body) => {
     const addresses = { baseUrl: 'http://127.0.0.1:1' };
     const explanation = explained(status, body, { authentication, addresses });
-    expect(explanation.hint).toMatch(/check what the sidecar at urls\.baseUrl shows/);
+    expect(explanation.hint).toMatch(/check that the certificate of the sidecar at urls\.baseUrl belongs/);
     expect(JSON.stringify(explanation)).not.toContain('tls.');
   });
 
@@ -161,7 +166,9 @@ describe('Errors of responses', () => {
     };
     const passOn = (name: string) =>
       `If ${name} is for your callers, name it in passOn of ServiceExceptionFilter. `;
-    expect(hintOf(403, 'CONSENT_EXPIRED')).toMatch(new RegExp(`^${passOn('CONSENT_EXPIRED')}Check appToken`));
+    expect(hintOf(403, 'CONSENT_EXPIRED')).toMatch(
+      new RegExp(`^${passOn('CONSENT_EXPIRED')}Check that appToken`),
+    );
     expect(hintOf(429, 'DUPLICATED_REQUEST')).toBe(
       `${passOn('DUPLICATED_REQUEST')}Find out its outcome before you send it again.`,
     );

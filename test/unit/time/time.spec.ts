@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { getEventListeners } from 'node:events';
-import { askedDelay, retryDelay } from '../../../lib/time/back-off.js';
+import { delayAfterRetryAfter, retryDelay } from '../../../lib/time/back-off.js';
 import { systemClock, timerDelay, watching } from '../../../lib/time/clock.js';
 import { sleep, within } from '../../../lib/time/timers.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
@@ -60,9 +60,12 @@ describe('Waiting', () => {
     ['the spread fits', 1_000, 0, 1, 1_100, 1_100],
     ['the spread does not fit', 1_000, 0, 1, 1_099, 1_000],
     ['nothing fits', 1_000, 0, 1, 999, 1_000],
-  ])('askedDelay() waits for the time of Retry-After: %s', (_, asked, retry, random, left, wait) => {
-    expect(askedDelay(asked, retry, random, left)).toBe(wait);
-  });
+  ])(
+    'delayAfterRetryAfter() waits for the time of Retry-After: %s',
+    (_, asked, retry, random, left, wait) => {
+      expect(delayAfterRetryAfter(asked, retry, random, left)).toBe(wait);
+    },
+  );
 
   it('sleep() resolves after its time, and leaves no timer and no listener', async () => {
     const clock = new FakeClock();

@@ -398,9 +398,9 @@ describe.each(WAYS)('A connection over %s', (way) => {
       const { agent, call } = await setUp(way, (socket, own) => void (isDead || socket.write(own)), {
         clock,
       });
-      const limits = { ...REPEATABLE, oldConnectionTimeoutMs: 50, timeoutMs: 400 };
+      const limits = { ...REPEATABLE, idleConnectionTimeoutMs: 50, timeoutMs: 400 };
       for (const [idleMs, reason] of [
-        [4_001, 'ERR_OLD_CONNECTION_TIMEOUT'],
+        [4_001, 'ERR_IDLE_CONNECTION_TIMEOUT'],
         [4_000, undefined],
       ] as const) {
         isDead = false;

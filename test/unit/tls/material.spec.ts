@@ -601,7 +601,7 @@ describe('A tls function', () => {
     ['secret', 'unknown reason'],
     [undefined, 'unknown reason'],
   ])(
-    'a tls function that throws %p gives a fault that shows only harmless parts of the error',
+    'a tls function that throws %p gives a fault that shows only ignoreErrors parts of the error',
     async (thrown, reason) => {
       expect(await faultsOf(() => Promise.reject(thrown as Error))).toEqual([
         {
