@@ -26,7 +26,7 @@ export class ConnectionState {
   limits: IdleLimits | undefined = undefined;
   /** When the connection became idle, by the wall clock, which also counts a suspended machine. Undefined during a request. */
   idleSince: number | undefined = undefined;
-  /** How long the connection was idle before its current request. 0 again once that request has its response. */
+  /** How long the connection was idle before its current request. 0 again once that request has ended. */
   wasIdleMs = 0;
   /** Whether a TLS session ticket has arrived, which shows that the server has accepted the handshake and our certificate. */
   hasTicket = false;

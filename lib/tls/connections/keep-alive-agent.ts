@@ -37,6 +37,11 @@ export type Connector = (options: RequestOptions) => Socket;
  */
 type SentOptions = RequestOptions & { isRepeatable?: boolean };
 
+/** The response of a request. Node's own agent reads it too, but its type definitions leave it out, here and below. */
+type FinishedRequest = ClientRequest & { res?: IncomingMessage };
+/** A connection whose request has ended. */
+type UsedConnection = Duplex & { _httpMessage?: FinishedRequest | null };
+
 /** The method by which node:http passes a request to its agent. The type definitions of Node leave it out. */
 interface AddsRequests {
   addRequest(request: ClientRequest, options: RequestOptions): void;
@@ -97,8 +102,6 @@ export class KeepAliveAgent extends Agent {
     const hidden = pool[origin] && this.#selectForReuse(pool[origin], options.isRepeatable);
     if (!options.isRepeatable) this.#nonRepeatable.add(request);
     if (this.#limits.nonRepeatable === 0) request.shouldKeepAlive = false;
-    // The first listener: a callback of the host application, which listens once, is still counted then.
-    request.prependListener('response', (response) => this.#onResponse(request, response));
     // Node's agent always reuses an idle connection if the pool has one. Hide those that this request must not reuse.
     if (hidden) delete pool[origin];
     nodeAgent.addRequest.call(this, request, options);
@@ -139,12 +142,22 @@ export class KeepAliveAgent extends Agent {
    * When a response ends, Node emits `free`, and at once gives the connection to a request that waits in the queue. Delay that
    * by two turns of the event loop: stray data or a FIN of the server is noticed first, and all requests of one turn are
    * sent together.
+   *
+   * This is also the moment to look at the response. A listener for the request's `response` event would be the usual way, but
+   * Node and APMs (OpenTelemetry) count these listeners: without any of the host application, they discard the body.
    */
   override emit(event: string, ...details: unknown[]): boolean {
-    const socket = details[0] as Duplex;
+    const socket = details[0] as UsedConnection;
     const state = event === 'free' ? this.#states.get(socket) : undefined;
-    // Node also emits `free` for a new connection that it has made for a waiting request. That one has no limits yet.
-    if (!state?.limits || Object.keys(this.requests).length === 0) return super.emit(event, ...details);
+    const { method, res } = socket._httpMessage ?? {};
+    // Node also emits `free` for a new connection that it has made for a waiting request. That one has no response yet.
+    if (!state || !method || !res) return super.emit(event, ...details);
+    state.onResponse(res, this.#limits);
+    if (mayHaveUnreadBody(method, res)) {
+      destroyAndRemove(socket);
+      return true;
+    }
+    if (Object.keys(this.requests).length === 0) return super.emit(event, ...details);
     state.idleSince = this.#clock.now();
     const free = (): void => {
       const [next] = this.requests[state.origin] ?? [];
@@ -176,9 +189,10 @@ export class KeepAliveAgent extends Agent {
     state.wasIdleMs = state.idleMs(now);
     state.idleSince = undefined;
     if (!state.wasIdleLong) return;
-    // The response resets `wasIdleLong`. A request that ends without one, after more than 1 s, shows that the connection was dead.
     request.once('close', () => {
-      if (state.wasIdleLong && this.#clock.now() - now > NO_RESPONSE_MS) this.#onNoResponse(state.origin);
+      if ((request as FinishedRequest).res) this.#unreliable.delete(state.origin);
+      // A request that ends without a response, after more than 1 s, shows that the connection was dead.
+      else if (this.#clock.now() - now > NO_RESPONSE_MS) this.#onNoResponse(state.origin);
     });
   }
 
@@ -296,17 +310,6 @@ export class KeepAliveAgent extends Agent {
 
   #stateOf(socket: Duplex): ConnectionState {
     return this.#states.get(socket) as ConnectionState;
-  }
-
-  #onResponse(request: ClientRequest, response: IncomingMessage): void {
-    const state = request.socket && this.#states.get(request.socket);
-    if (state?.wasIdleLong) this.#unreliable.delete(state.origin);
-    state?.onResponse(response, this.#limits);
-    if (this.#limits.nonRepeatable === 0 || mayHaveUnreadBody(request.method, response))
-      request.shouldKeepAlive = false;
-    // Discard the body, as Node does for a request without a listener for its response. This agent's listener would hide that
-    // case from Node.
-    if (request.listenerCount('response') === 1) response.resume();
   }
 }
 

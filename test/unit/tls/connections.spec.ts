@@ -707,6 +707,17 @@ describe("The host application's own request through our agent", () => {
     }
   });
 
+  it('gives its connection back if only an APM listens to its response, as OpenTelemetry does', async () => {
+    const { agent, url, call, connections } = await setUp('TLSv1.3', (socket, own) => socket.write(own));
+    const request = https.get(url, { agent });
+    request.prependListener('response', (response) => {
+      if (request.listenerCount('response') <= 1) response.resume();
+    });
+    await until(() => idleOf(agent).length > 0);
+    expect(await call('/b')).toBe('GET /b');
+    expect(connections()).toBe(1);
+  });
+
   it('gives its connection back if nobody listens to its response', async () => {
     const { agent, url, call, connections } = await setUp('TLSv1.3', (socket, own) => socket.write(own));
     https.get(url, { agent });
