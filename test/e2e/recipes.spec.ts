@@ -201,7 +201,7 @@ describe('docs/recipes.md', () => {
         [
           'fails if a page is empty and not the last',
           { data: [], page: { total_pages: 3 } },
-          /^Page 0 is empty, and there should be 3$/,
+          /^Page 0 is empty, although there should be 3 pages$/,
         ],
         ['fails if a page has no list', { page: { total_pages: 3 } }, /^Page 0 has no list$/],
         ['fails if a page has its list in another place', { data: { entries: [1] } }, /^Page 0 has no list$/],
