@@ -12,7 +12,7 @@ const MANY_ESCAPES = new RegExp(`${ESCAPE}{8}`, 'i');
 /** A text that shares this many letters or digits in a row with a secret contains a part of the secret. */
 const RUN_LENGTH = 8;
 const RUNS = /[a-z\d]{8,}/g;
-/** A secret with fewer letters and digits than this would match many ignoreErrors texts. */
+/** A secret with fewer letters and digits than this would match many harmless texts. */
 const MIN_LETTERS = 4;
 
 /** Characters of a text that are cleaned, beyond those shown. A response may contain megabytes of white space. */

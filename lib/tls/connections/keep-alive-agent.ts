@@ -150,19 +150,23 @@ export class KeepAliveAgent extends Agent {
     const socket = details[0] as UsedConnection;
     const state = event === 'free' ? this.#states.get(socket) : undefined;
     const { method, res } = socket._httpMessage ?? {};
-    // Node also emits `free` for a new connection that it has made for a waiting request. That one has no response yet.
-    if (!state || !method || !res) return super.emit(event, ...details);
-    state.onResponse(res, this.#limits);
-    if (mayHaveUnreadBody(method, res)) {
+    if (!state || !method) return super.emit(event, ...details);
+    // A request that was aborted before it was written gives its connection back, on Node 24 and later. For how long the connection
+    // was idle before is no longer known. A new connection, which Node gives to a waiting request, has no limits yet.
+    const wasAborted = !res && state.limits !== undefined && !this.requests[state.origin];
+    if (wasAborted || (res && mayHaveUnreadBody(method, res))) {
       destroyAndRemove(socket);
       return true;
     }
+    if (!res) return super.emit(event, ...details);
+    state.onResponse(res, this.#limits);
     if (Object.keys(this.requests).length === 0) return super.emit(event, ...details);
     state.idleSince = this.#clock.now();
     const free = (): void => {
-      const [next] = this.requests[state.origin] ?? [];
+      // Node skips requests that were aborted while they waited.
+      const next = this.requests[state.origin]?.find((each) => !each.destroyed);
       // Only for requests that must not be sent twice: the look costs a system call, and the others simply reconnect.
-      if (this.#nonRepeatable.has(next) && detectUnreadInput(socket)) return destroyAndRemove(socket);
+      if (next && this.#nonRepeatable.has(next) && detectUnreadInput(socket)) return destroyAndRemove(socket);
       state.idleSince = undefined;
       super.emit(event, ...details);
     };
@@ -278,8 +282,9 @@ export class KeepAliveAgent extends Agent {
       const socket = idle[index];
       const state = this.#stateOf(socket);
       const idleMs = state.idleMs(now);
-      // While the event loop was blocked, neither the idle timer nor the server's FIN has been processed.
-      if (idleMs > (state.limits?.repeatable ?? 0)) destroyAndRemove(socket);
+      // Since Node 22, Node destroys an idle connection that the server has closed, but keeps it in the pool until its `close` event.
+      // While the event loop was blocked, the idle timer has not run.
+      if (socket.destroyed || idleMs > (state.limits?.repeatable ?? 0)) destroyAndRemove(socket);
       else if (idleMs <= this.#limitOf(state, isRepeatable)) {
         if ((isRepeatable && idleMs <= JUST_USED_MS) || !detectUnreadInput(socket)) {
           if (index < idle.length - 1) idle.push(...idle.splice(index, 1));

@@ -503,6 +503,31 @@ describe.each(WAYS)('A connection over %s', (way) => {
     }
   });
 
+  it('is not reused if it is destroyed, although it is still in the pool', async () => {
+    const used = await setUp(way, (socket, own) => socket.write(own));
+    await Promise.all([used.call('/a'), used.call('/b')]);
+    await until(() => idleOf(used.agent).length === 2);
+    idleOf(used.agent).at(-1)?.destroy();
+    expect(await used.call('/c', 'POST')).toBe('POST /c');
+    expect(used.connections()).toBe(2);
+  });
+
+  it('is not reused for longer because a request that took it was aborted at once', async () => {
+    const clock = new FakeClock();
+    const used = await setUp(way, (socket, own) => socket.write(own), { clock });
+    await used.call('/a');
+    await until(() => idleOf(used.agent).length > 0);
+    clock.jump(3_000);
+    const controller = new AbortController();
+    const aborted = used.call('/b', 'POST', { signal: controller.signal }).catch(() => undefined);
+    controller.abort(new Error('the caller has gone'));
+    await aborted;
+    await nextTurn();
+    clock.jump(3_000);
+    expect(await used.call('/c', 'POST')).toBe('POST /c');
+    expect(used.connections()).toBe(2);
+  });
+
   it('is not reused after the wall clock was set back, because nobody knows for how long it was idle', async () => {
     const clock = new FakeClock();
     const used = await setUp(way, (socket, own) => socket.write(own), { clock });
@@ -532,23 +557,45 @@ describe.each(WAYS)('A connection over %s', (way) => {
   });
 });
 
-it('A connection whose FIN has arrived but was not read yet is not given to a waiting request', async () => {
-  const { url, connections, endAll } = await setUp('plain http', (socket, own) => socket.write(own));
-  class Ending extends KeepAliveAgent {
-    override emit(event: string, ...details: unknown[]): boolean {
-      // Just before the connection is given to the next request, in the second turn.
-      if (event === 'free' && connections() === 1) setImmediate(() => setImmediate(endAll));
-      return super.emit(event, ...details);
+it.each([
+  ['a waiting request', false],
+  ['a request that waits behind an aborted one', true],
+])(
+  'A connection whose FIN has arrived but was not read yet is not given to %s',
+  async (_, isBehindAborted) => {
+    const { url, connections, endAll } = await setUp('plain http', (socket, own) => socket.write(own));
+    class Ending extends KeepAliveAgent {
+      override emit(event: string, ...details: unknown[]): boolean {
+        // Just before the connection is given to the next request, in the second turn.
+        if (event === 'free' && connections() === 1) setImmediate(() => setImmediate(endAll));
+        return super.emit(event, ...details);
+      }
     }
-  }
-  const settings = { maxSockets: 1 };
-  const agent = new Ending(plainConnector(settings), settings);
-  open.push(() => agent.close());
-  const post = () =>
-    exchange({ url, method: 'POST', headers: {}, agent, timeoutMs: 30_000, maxResponseBytes: 1_000 });
-  expect(await Promise.all([post(), post()])).toMatchObject([{ status: 200 }, { status: 200 }]);
-  expect(connections()).toBe(2);
-});
+    const settings = { maxSockets: 1 };
+    const agent = new Ending(plainConnector(settings), settings);
+    open.push(() => agent.close());
+    const send = (more: Partial<ExchangeRequest>) =>
+      exchange({
+        url,
+        method: 'POST',
+        headers: {},
+        agent,
+        timeoutMs: 30_000,
+        maxResponseBytes: 1_000,
+        ...more,
+      });
+    const first = send({});
+    const controller = new AbortController();
+    const aborted = isBehindAborted
+      ? send({ method: 'GET', isRepeatable: true, signal: controller.signal }).catch(() => undefined)
+      : undefined;
+    const last = send({});
+    controller.abort(new Error('the caller has gone'));
+    expect(await Promise.all([first, last])).toMatchObject([{ status: 200 }, { status: 200 }]);
+    await aborted;
+    expect(connections()).toBe(2);
+  },
+);
 
 it('A connection on which the server has sent something first is not reused', async () => {
   const greeting = FOREIGN.toString();
