@@ -109,8 +109,8 @@ export class ServiceHttpOptions {
 
   /**
    * Called once at the end of each call that was ready to be sent, before `parse` and the application's response
-   * interceptors, and once at the end of each token request. Errors and rejections of the function are ignored, and no call
-   * waits for a promise that it returns.
+   * interceptors, and once at the end of each request to the token endpoint. Errors and rejections of the function are
+   * ignored, and no call waits for a promise that it returns.
    */
   @IsFunction()
   onCall?: ((event: ServiceCallEvent) => void) | undefined;
