@@ -21,9 +21,11 @@ export function unmetRequirements(
     return found;
   }
   if (certificateFor === 'mtls' && !hasCertificate) {
+    const orOAuth = ` If calls send a bearer token instead, set ${describe('authentication')} to 'oauth'.`;
+    const mayMeanOAuth = given.authentication === undefined && oauth.clientId !== undefined;
     addMissing(
       'tls.certificate',
-      `${quoteSetting('authentication', mode)} needs the application certificate and its private key (developer portal, authentication section: generate certificate).${given.authentication === undefined && oauth.clientId !== undefined ? ` If calls send a bearer token instead, set ${describe('authentication')} to 'oauth'.` : ''}`,
+      `${quoteSetting('authentication', mode)} needs the application certificate and its private key (developer portal, authentication section: generate certificate).${mayMeanOAuth ? orOAuth : ''}`,
     );
   } else if (certificateFor === 'oauth.mtls' && !hasCertificate) {
     addFault('oauth.mtls', 'needs a client certificate: set tls.certificate and tls.privateKey.');
@@ -56,8 +58,8 @@ export function unmetRequirements(
 }
 
 /**
- * Finds a missing app token of LinkSDK sessions, which is worth a warning. In modes whose calls need the app token too, its absence is a fault
- * instead.
+ * Finds a missing app token of LinkSDK sessions, which is worth a warning. In modes whose calls need the app token too, its
+ * absence is a fault instead.
  */
 export function findMissingSdkAppToken({ authentication, given }: Mode): ConfigurationFault[] {
   const { appToken, linkSdk, sendAppTokenWithBearer } = given;

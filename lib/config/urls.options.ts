@@ -6,7 +6,10 @@ export class ServiceUrls {
   @IsServiceAddress('BASE_URL')
   baseUrl?: string | undefined;
 
-  /** The API in production for calls with OAuth, {oauth_base_url}. If it is not set, they go to `baseUrl` (docs/service.md#addresses). SERVICE_OAUTH_BASE_URL */
+  /**
+   * The API in production for calls with OAuth, {oauth_base_url}. If it is not set, they go to `baseUrl`
+   * (docs/service.md#addresses). SERVICE_OAUTH_BASE_URL
+   */
   @IsServiceAddress('OAUTH_BASE_URL')
   oauthBaseUrl?: string | undefined;
 

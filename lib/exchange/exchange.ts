@@ -14,9 +14,9 @@ import {
   type ExchangeRequest,
   type ExchangeResponse,
   FOREIGN_CONNECTION,
+  IDLE_CONNECTION_TIMEOUT,
   isSuccess,
   isUnsent,
-  IDLE_CONNECTION_TIMEOUT,
 } from './exchange.types.js';
 
 /**

@@ -6,12 +6,13 @@ import {
   UnauthorizedException,
 } from '@nestjs/common';
 import { isUint8Array } from 'node:util/types';
-import { systemClock } from '../time/clock.js';
 import { cleanText } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';
+import { systemClock } from '../time/clock.js';
 import { type RawBody } from './verify-webhook.js';
 import { WebhooksService } from './webhooks.service.js';
 
+/** Milliseconds in which at most one refusal is logged, so that outsiders cannot fill the log. */
 const REFUSAL_LINE_MS = 60_000;
 
 /** The properties that requests of Express and Fastify share. */
@@ -61,7 +62,7 @@ export class ServiceWebhookGuard implements CanActivate {
     throw new UnauthorizedException();
   }
 
-  /** A wrong secret or header name would refuse every webhook. At most one line a minute, so that outsiders cannot fill the log. */
+  /** With a wrong secret or header name, every webhook is refused, and nothing else says why. */
   #logRefusal(why: string): void {
     const now = systemClock.monotonic();
     if (now - this.#loggedAt < REFUSAL_LINE_MS) return;

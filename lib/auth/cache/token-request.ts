@@ -16,7 +16,7 @@ import { type ScopeToken } from './scope-token.js';
 
 /** Milliseconds for all attempts together. Waiting for a Retry-After comes on top. */
 const BUDGET_MS = 10_000;
-/** The token endpoint has the same time limit, and its error says more. It gets this much longer, so that it ends first. */
+/** The limit here is so much longer than that of the token endpoint, whose error says more and so has to come first. */
 const SOURCE_FIRST_MS = 50;
 /** If the current token is usable for less than this, its renewal counts as awaited: a caller will soon wait for it. */
 const SOON_MS = 2_000;

@@ -3,10 +3,10 @@ import { type Clock } from '../../time/clock.js';
 import { type Secret } from '../../config/secret.js';
 import { type ServiceTokenError } from '../../errors/index.js';
 import {
-  requestsCertificateLate,
   certificateRefusal,
   isFromSidecar,
   isPage,
+  requestsCertificateLate,
   saysCertificateMissing,
 } from '../../exchange/certificate-refusal.js';
 import {
@@ -53,7 +53,7 @@ const WAIT_MS = 2_000;
  * Time limit for the first byte of a response on a connection that was idle for over 4 s, and may have died silently. The request
  * is then sent again on another connection, with the rest of its 10 s.
  */
-const OLD_CONNECTION_TIMEOUT_MS = 5_000;
+const IDLE_CONNECTION_TIMEOUT_MS = 5_000;
 
 interface TokenEndpointOptions {
   place: TokenPlace;
@@ -258,7 +258,7 @@ export class TokenEndpoint implements TokenSource {
       hasCertificate: identity?.certificate !== undefined,
       // After a reconnect, use only a connection that the server is known to keep open.
       isRepeatable: !reconnected,
-      idleConnectionTimeoutMs: OLD_CONNECTION_TIMEOUT_MS,
+      idleConnectionTimeoutMs: IDLE_CONNECTION_TIMEOUT_MS,
       timeoutMs,
       connectTimeoutMs: Math.min(connectTimeoutMs, timeoutMs / 2),
       maxResponseBytes: MAX_RESPONSE_BYTES,

@@ -11,9 +11,9 @@ import {
   type TokenErrorCode,
 } from '../../errors/index.js';
 import {
-  REQUEST_CERTIFICATE_EARLIER,
-  LATE_CERTIFICATE_REQUEST,
   CHECK_SIDECAR_CERTIFICATE,
+  LATE_CERTIFICATE_REQUEST,
+  REQUEST_CERTIFICATE_EARLIER,
   SIDECAR_FAILED,
 } from '../../exchange/certificate-refusal.js';
 import { type ExplainedFault, explainFault, type FaultPlace } from '../../exchange/explain-fault.js';

@@ -29,9 +29,9 @@ const LAST_LOOK_MS = 300;
 
 /**
  * Shares tokens between processes through a store. One process requests a token from the endpoint, and the others find that token
- * in the store. If the endpoint responds with an error, the others get this error for 1 s, or for 4 s after a renewal. A connection fault is not shared,
- * because it may be a fault of one process only. A store that fails, hangs or has wrong entries delays a token, but
- * never prevents one.
+ * in the store. If the endpoint responds with an error, the others get this error for 1 s, or for 4 s after a renewal. A
+ * connection fault is not shared, because it may be a fault of one process only. A store that fails, hangs or has wrong entries
+ * delays a token, but never prevents one.
  */
 export class SharedStore implements TokenSource {
   readonly #source: Pick<TokenSource, 'request'>;
@@ -124,7 +124,8 @@ export class SharedStore implements TokenSource {
     const { signal, closed, isAwaited, timeoutMs } = context;
     let written: Promise<void> | undefined;
     let keptMs = 0;
-    // 1 s after the start, the wait for the lock included, write a heartbeat, so that other processes see that a request is in progress.
+    // 1 s after the start, the wait for the lock included, write a heartbeat, so that other processes see that a request is in
+    // progress.
     const writeHeartbeat = (): void => void this.#store.set(entry.heartbeatKey, randomUUID(), LOCK_TTL_MS);
     const cancelHeartbeat = clock.watch(writeHeartbeat, Math.max(0, LOCK_TTL_MS / 4 - waitedMs));
     try {

@@ -97,8 +97,8 @@ function callSteps(options: ResolvedOptions, service: StartableClient, customer:
     name: 'api.banks',
     needs: [...connected('api'), ...(hasToken ? [] : ['token.api'])],
     run: async (timeout, signal) => {
-      // The token endpoint responded with 429, which is only a warning. Without a token the API would respond with 401, and that would
-      // look like a wrong configuration.
+      // The token endpoint responded with 429, which is only a warning. Without a token the API would respond with 401, and
+      // that would look like a wrong configuration.
       if (!hasToken) return skipped('Not checked, because the token endpoint issues no token at the moment.');
       await service.banks.list({ timeout, signal });
       return ok('GET /banks/v1 answered with JSON.');

@@ -1,4 +1,4 @@
-import { validateSync } from 'class-validator';
+import { validateSync, type ValidationError } from 'class-validator';
 import { cleanText, ServiceRequestError, type RequestFault } from '../../errors/index.js';
 
 /** Property names that would change the DTO instance itself. */
@@ -24,17 +24,19 @@ export function validateInput<T extends object>(Dto: new () => T, input: unknown
     stopAtFirstError: true,
     validationError: { target: false, value: false },
   });
-  const faults = errors.map(({ property, constraints }) => toFault(property, constraints));
-  const hasUnknown = faults.some(({ message }) => message === UNKNOWN_FIELD);
-  if (faults.length > 0) throw new ServiceRequestError(faults, undefined, hasUnknown ? instead : undefined);
+  const advice = errors.some(isUnknownField) ? instead : undefined;
+  if (errors.length > 0) throw new ServiceRequestError(errors.map(toFault), undefined, advice);
   return dto;
 }
 
-const UNKNOWN_FIELD = 'is not a known field';
+function isUnknownField({ constraints = {} }: ValidationError): boolean {
+  return 'whitelistValidation' in constraints;
+}
 
-function toFault(property: string, constraints: Record<string, string> = {}): RequestFault {
+function toFault(error: ValidationError): RequestFault {
+  const { property, constraints = {} } = error;
   const name = cleanText(property, [], 64);
-  if ('whitelistValidation' in constraints) return { property: name, message: UNKNOWN_FIELD };
+  if (isUnknownField(error)) return { property: name, message: 'is not a known field' };
   // The messages of class-validator begin with the name of the property, or with "each value in" and the name.
   const messages = Object.values(constraints).map((message) =>
     message.replace(`each value in ${property}`, '(each value)').replace(`${property} `, ''),

@@ -37,9 +37,9 @@ export type Connector = (options: RequestOptions) => Socket;
  */
 type SentOptions = RequestOptions & { isRepeatable?: boolean };
 
-/** The response of a request. Node's own agent reads it too, but its type definitions leave it out, here and below. */
+/** A request with its response. Node's own agent reads `res` and `_httpMessage` too, but the type definitions leave them out. */
 type FinishedRequest = ClientRequest & { res?: IncomingMessage };
-/** A connection whose request has ended. */
+/** A connection with its last request. */
 type UsedConnection = Duplex & { _httpMessage?: FinishedRequest | null };
 
 /** The method by which node:http passes a request to its agent. The type definitions of Node leave it out. */
@@ -149,10 +149,11 @@ export class KeepAliveAgent extends Agent {
   override emit(event: string, ...details: unknown[]): boolean {
     const socket = details[0] as UsedConnection;
     const state = event === 'free' ? this.#states.get(socket) : undefined;
-    const { method, res } = socket._httpMessage ?? {};
-    if (!state || !method) return super.emit(event, ...details);
-    // A request that was aborted before it was written gives its connection back, on Node 24 and later. For how long the connection
-    // was idle before is no longer known. A new connection, which Node gives to a waiting request, has no limits yet.
+    // Node also emits `free` for a new connection that it has made for a waiting request.
+    if (!state || !socket._httpMessage) return super.emit(event, ...details);
+    const { method, res } = socket._httpMessage;
+    // A request that was aborted before it was written gives its connection back, on Node 24 and later. For how long the
+    // connection was idle before is no longer known. A connection that has had no response yet was not idle.
     const wasAborted = !res && state.limits !== undefined && !this.requests[state.origin];
     if (wasAborted || (res && mayHaveUnreadBody(method, res))) {
       destroyAndRemove(socket);
@@ -195,7 +196,7 @@ export class KeepAliveAgent extends Agent {
     if (!state.wasIdleLong) return;
     request.once('close', () => {
       if ((request as FinishedRequest).res) this.#unreliable.delete(state.origin);
-      // A request that ends without a response, after more than 1 s, shows that the connection was dead.
+      // After a request that ended without a response, after more than 1 s, the connection was probably dead.
       else if (this.#clock.now() - now > NO_RESPONSE_MS) this.#onNoResponse(state.origin);
     });
   }
@@ -282,8 +283,8 @@ export class KeepAliveAgent extends Agent {
       const socket = idle[index];
       const state = this.#stateOf(socket);
       const idleMs = state.idleMs(now);
-      // Since Node 22, Node destroys an idle connection that the server has closed, but keeps it in the pool until its `close` event.
-      // While the event loop was blocked, the idle timer has not run.
+      // Since Node 22, Node destroys an idle connection that the server has closed, but keeps it in the pool until its `close`
+      // event. While the event loop was blocked, the idle timer has not run.
       if (socket.destroyed || idleMs > (state.limits?.repeatable ?? 0)) destroyAndRemove(socket);
       else if (idleMs <= this.#limitOf(state, isRepeatable)) {
         if ((isRepeatable && idleMs <= JUST_USED_MS) || !detectUnreadInput(socket)) {

@@ -40,7 +40,9 @@ export class CertificateRotation {
   ): Promise<boolean> {
     const isSure = certificateRefusal(outcome) === 'refused';
     const hasWorked = isSure && refused !== undefined && refused.fingerprint256 === this.#acceptedFingerprint;
-    const reloaded = this.#identity.reloadAfterRefusal(refused, hasWorked, outcome.fault?.kind === 'reset');
+    // A server that crashed ends the connection without an alert too, which should not cost a call of the tls function.
+    const filesOnly = outcome.fault?.kind === 'reset';
+    const reloaded = this.#identity.reloadAfterRefusal(refused, hasWorked, filesOnly);
     if (!hasWorked) return reloaded;
     const search = reloaded.finally(() => {
       if (this.#search === search) this.#search = this.#acceptedFingerprint = undefined;
