@@ -7,13 +7,13 @@ import { readdirSync } from 'node:fs';
 const LAYERS = [
   ['time'],
   ['errors'],
-  ['exchange'],
   ['telemetry'],
+  ['exchange'],
   ['config'],
   ['tls'],
   ['auth'],
   ['http'],
-  ['customers', 'banks', 'link-sdk', 'webhooks', 'exceptions'],
+  ['customers', 'banks', 'link-sdk', 'webhooks', 'answers'],
   ['engine'],
   ['module'],
 ];

@@ -6,12 +6,12 @@ export { getServiceOptionsToken, getServiceToken, InjectService } from './servic
 export { type AccessToken, type TokenOptions, type TokenStatus } from './auth/access-token.js';
 export { ServiceAuthService } from './auth/service-auth.service.js';
 export { BanksService, type BanksBody } from './banks/banks.service.js';
-export { CreateCustomerDto } from './customers/create-customer.dto.js';
+export { CreateCustomerDto } from './customers/customers.service.js';
 export { CustomersService, type Customer } from './customers/customers.service.js';
 export { type ServiceHttpOptions } from './config/http.options.js';
-export { type ResourceName } from './config/resources.js';
-export { type ServiceLinkSdkOptions } from './config/link-sdk.options.js';
-export { type ServiceOAuthOptions, type TokenRefresh } from './config/oauth.options.js';
+export { type ResourceName } from './config/names.js';
+export { type ServiceLinkSdkOptions } from './config/options.js';
+export { type ServiceOAuthOptions, type TokenRefresh } from './config/options.js';
 export {
   type ServiceAuthentication,
   type ServiceEnvironment,
@@ -21,14 +21,10 @@ export {
 } from './config/options.js';
 export { type PemValue, type SecretSource, type SecretValue } from './config/secret.js';
 export { serviceConfig } from './config/variables.js';
-export {
-  type ServiceTlsOptions,
-  type TlsIdentityPems,
-  type TlsIdentitySource,
-} from './config/tls.options.js';
-export { type ServiceTokenCacheOptions, type TokenStore } from './config/token-cache.options.js';
-export { type ServiceUrls } from './config/urls.options.js';
-export { type ServiceWebhookOptions } from './config/webhook.options.js';
+export { type ServiceTlsOptions, type TlsIdentityPems, type TlsIdentitySource } from './config/options.js';
+export { type ServiceTokenCacheOptions, type TokenStore } from './config/options.js';
+export { type ServiceUrls } from './config/options.js';
+export { type ServiceWebhookOptions } from './config/options.js';
 export {
   type ApiErrorBody,
   type ApiErrorDetails,
@@ -58,13 +54,13 @@ export {
   type AnswerSchema,
   type SchemaIssue,
   type SchemaResult,
-} from './http/request/parse-option.js';
+} from './http/parse-option.js';
 export {
   answerOf,
   type ExceptionAnswer,
   type ExceptionAnswerOptions,
   toHttpException,
-} from './exceptions/exception-answer.js';
+} from './answers/answer.js';
 export {
   type CallOptions,
   type HeaderOptions,
@@ -72,9 +68,9 @@ export {
   type HttpRequestOptions,
   type ParseOption,
   type ResponseType,
-} from './http/request/call-options.js';
-export { type PathParams } from './http/request/path-template.js';
-export { ServiceExceptionFilter } from './exceptions/service-exception.filter.js';
+} from './http/call-options.js';
+export { type PathParams } from './http/call-url.js';
+export { ServiceExceptionFilter } from './answers/service-exception.filter.js';
 export {
   type HttpRequestConfig,
   type HttpResponse,
@@ -85,11 +81,11 @@ export {
   type ConnectParameters,
   LinkSessionDto,
   type SessionParameters,
-} from './link-sdk/connect.dto.js';
+} from './link-sdk/link-sdk.service.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
 export { type ServiceCallEvent } from './telemetry/call-event.js';
 export { createServiceClient, type ServiceClient } from './engine/create-client.js';
 export { type IdentityStatus } from './tls/client-identity.js';
 export { ServiceWebhookGuard } from './webhooks/service-webhook.guard.js';
-export { type RawBody, verifyWebhook, type WebhookSignatureOptions } from './webhooks/verify-webhook.js';
+export { type RawBody, verifyWebhook, type WebhookSignatureOptions } from './webhooks/webhooks.service.js';
 export { WebhooksService } from './webhooks/webhooks.service.js';

@@ -2,13 +2,20 @@ import { type Agent } from 'node:https';
 import { type SecureContext } from 'node:tls';
 import { Injectable } from '@nestjs/common';
 import { type CertificateSummary } from '../errors/index.js';
-import { checkSignal, checkTimeout } from '../exchange/call-limits.js';
-import { type CallsInFlight } from '../exchange/calls-in-flight.js';
-import { untilAborted } from '../time/timers.js';
+import { checkSignal, checkTimeout } from '../config/http.options.js';
+import { type CallsInFlight } from './calls-in-flight.js';
+import { untilAborted } from '../time/time.js';
 import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
-import { type AccessToken, type TokenOptions, type TokenStatus, type WaitOptions } from './access-token.js';
+import {
+  type AccessToken,
+  type TokenOptions,
+  type TokenStatus,
+  type WaitOptions,
+  API_SCOPE,
+  checkScope,
+  customerScope,
+} from './access-token.js';
 import { type Authenticator } from './authenticator.js';
-import { API_SCOPE, checkScope, customerScope } from './scope.js';
 import { type TokenCache } from './cache/token-cache.js';
 
 /** Tokens, authenticating headers and the mTLS identity, for the host's own clients too. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type HttpCallOptions, type ParseOption } from '../http/request/call-options.js';
+import { type HttpCallOptions, type ParseOption } from '../http/call-options.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 
 /** The JSON body of GET /banks/v1, unchanged. Its fields are not documented. */

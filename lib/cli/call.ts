@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BEARER } from '../auth/authenticator.js';
-import { decodeText } from '../config/read-file.js';
+import { decodeText } from '../config/secret.js';
 import { createClient, systemIo } from '../engine/create-client.js';
 import {
   cleanText,
@@ -12,9 +12,9 @@ import {
   containsSecret,
   type ServiceError,
 } from '../errors/index.js';
-import { parseJson } from '../exchange/decode.js';
-import { type Exchange, type ExchangeResponse } from '../exchange/exchange.types.js';
-import { SILENT } from '../exchange/io.js';
+import { parseJson } from '../exchange/response.js';
+import { type Exchange, type ExchangeResponse } from '../exchange/io.js';
+import { SILENT } from '../telemetry/log.js';
 import { EXIT, rejectWindowsPath, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
 import { readHostConfiguration } from './host-configuration.js';

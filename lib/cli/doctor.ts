@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/scope.js';
+import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/access-token.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
 import { readEnvironment } from './env-file.js';
 import { examine } from './examine.js';

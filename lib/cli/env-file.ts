@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { readRegularFile } from '../config/read-file.js';
+import { readRegularFile } from '../config/secret.js';
 import { parseEnvFile } from '../module/env-file.js';
 import { UsageError, type CommandIo } from './command.js';
 

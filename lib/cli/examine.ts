@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { createClient, systemIo } from '../engine/create-client.js';
-import { SILENT } from '../exchange/io.js';
+import { SILENT } from '../telemetry/log.js';
 import { type Check, skipped } from './doctor/check.js';
 import { ClockCheck } from './doctor/clock.js';
 import { checkConfiguration } from './doctor/configuration-checks.js';
@@ -9,7 +9,7 @@ import { makeSteps } from './doctor/steps.js';
 import { type Variables } from './env-file.js';
 import { readHostConfiguration } from './host-configuration.js';
 
-export interface DoctorOptions {
+interface DoctorOptions {
   /** The name of the module to check. */
   name?: string;
   variables: Variables;

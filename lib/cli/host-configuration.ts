@@ -1,6 +1,6 @@
-import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/proxy.js';
+import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/address.js';
 import { nameFault } from '../config/variables.js';
-import { SILENT } from '../exchange/io.js';
+import { SILENT } from '../telemetry/log.js';
 import { readConfiguration } from '../engine/read-configuration.js';
 import { UsageError } from './command.js';
 import { type Variables } from './env-file.js';

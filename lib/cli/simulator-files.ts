@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { variablePrefix } from '../config/module-name.js';
+import { variablePrefix } from '../config/names.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 
 const NAMES = ['application.crt', 'application.key', 'chain.pem', '.env'] as const;

@@ -1,5 +1,5 @@
 import { isLoopback } from '../config/address.js';
-import { variablePrefix } from '../config/module-name.js';
+import { variablePrefix } from '../config/names.js';
 import { DEFAULT_HEADERS } from '../testing/module-options.js';
 import { type RecordedRequest } from '../testing/request-log.js';
 import { listensOnAll } from '../testing/server-names.js';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { variablePrefix } from '../config/module-name.js';
+import { variablePrefix } from '../config/names.js';
 import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
 import { EXIT, type CommandIo } from './command.js';

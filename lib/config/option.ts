@@ -1,5 +1,8 @@
 import 'reflect-metadata';
-import { IsOptional, ValidateNested } from 'class-validator';
+import { IsOptional, ValidateNested, ValidateBy } from 'class-validator';
+import { EXCHANGE_HEADERS } from '../exchange/io.js';
+import { addressFault, withoutSlashes, ENVIRONMENT, isProxyUrl, NONE } from './address.js';
+import { isFile } from './secret.js';
 
 /**
  * How the text of a variable is parsed.
@@ -30,7 +33,7 @@ export function Section(section: OptionsClass): PropertyDecorator {
 }
 
 /** Declares a property as an option, with the decorator that validates it. */
-export function Option(declared: Omit<Declared, 'key'>, rule: PropertyDecorator): PropertyDecorator {
+function Option(declared: Omit<Declared, 'key'>, rule: PropertyDecorator): PropertyDecorator {
   return (target, key) => {
     const others = declaredIn(target);
     Reflect.defineMetadata(DECLARED, [...others, { ...declared, key: String(key) }], target);
@@ -68,4 +71,121 @@ export function instanceOf(type: OptionsClass, values: object): object {
 /** The entries that are set, which `undefined` and `null` are not. */
 export function definedEntries(values: unknown): [string, unknown][] {
   return Object.entries(Object(values) as object).filter(([, value]) => (value ?? undefined) !== undefined);
+}
+
+type Rule = (suffix?: string) => PropertyDecorator;
+
+/**
+ * Makes a decorator for options of one kind.
+ * - `suffix`, the decorator's argument, is the variable without its prefix. Without it, only code can set the option.
+ * - `message` says what a valid value is.
+ */
+function rule(kind: OptionKind, isValid: (value: unknown) => boolean, message: string): Rule {
+  return ruleOf(kind, (value) => (isValid(value) ? undefined : message));
+}
+
+/** @param faultOf says why a value is not valid, and returns undefined for a valid one */
+function ruleOf(kind: OptionKind, faultOf: (value: unknown) => string | undefined): Rule {
+  const validator = { validate: (value: unknown) => faultOf(value) === undefined };
+  const message = ({ value }: { value: unknown }) => faultOf(value) ?? '';
+  return (suffix) => Option({ suffix, kind }, ValidateBy({ name: 'rule', validator }, { message }));
+}
+
+const isTextLike = (value: unknown, form: RegExp): boolean => typeof value === 'string' && form.test(value);
+
+export const OneOf = (suffix: string, ...values: unknown[]): PropertyDecorator =>
+  rule('choice', (value) => values.includes(value), `must be one of: ${values.join(', ')}`)(suffix);
+
+export const Flag = rule('boolean', (value) => typeof value === 'boolean', 'must be true or false');
+
+export const FlagOrNames = (suffix: string, names: readonly string[]): PropertyDecorator =>
+  rule(
+    'names',
+    (value) => typeof value === 'boolean' || namesIn(value).every((name) => names.includes(name)),
+    `must be true, false or names of resources (${names.join(', ')})`,
+  )(suffix);
+
+export const WholeNumber = (suffix: string, min: number, max: number, unit: string): PropertyDecorator =>
+  rule(
+    'integer',
+    (value) => Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
+    `must be a whole number of ${unit} from ${min} to ${max}`,
+  )(suffix);
+
+// The form of RFC 9562 with any version, because the service does not say which version its ids have.
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+
+export const IsUuid = rule(
+  'text',
+  (value) => isTextLike(value, UUID),
+  'must be the application id of the developer portal (Integration tab), a UUID',
+);
+
+export const IsServiceAddress = ruleOf('address', addressFault);
+
+/** The address of a token endpoint, to which /oauth2/token is appended. */
+export const IsAuthAddress = ruleOf('address', (value) =>
+  typeof value === 'string' && withoutSlashes(value).endsWith('/oauth2/token')
+    ? 'must not end in /oauth2/token, which is appended to it'
+    : addressFault(value),
+);
+
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const HEADER_NAME = new RegExp(`^${TOKEN}$`);
+const PRODUCTS = new RegExp(`^(?=.{1,256}$)${TOKEN}(/${TOKEN})?( [ -~]*)?$`);
+
+/** RFC 9110, 5.1: a field name is a token. */
+export const IsHeaderName = rule(
+  'text',
+  (value) => isTextLike(value, HEADER_NAME) && !isReservedHeader(value as string),
+  "must be a header's name (RFC 9110, 5.1) that HTTP does not use itself",
+);
+
+/** RFC 9110, 10.1.5: a User-Agent begins with a product. */
+export const IsProductTokens = rule(
+  'text',
+  (value) => isTextLike(value, PRODUCTS),
+  'must be product tokens on one line as in RFC 9110, 10.1.5, for example acme-banking/2.1, in 256 characters at most',
+);
+
+const isSource = (value: unknown): boolean => isTextLike(isFile(value) ? value.file : value, /\S/);
+
+export const IsSource = rule('secret', isSource, 'must be text or { file: path }, and not empty');
+
+export const IsSourceOrFunction = rule(
+  'secret',
+  (value) => isSource(value) || typeof value === 'function',
+  'must be text or { file: path } or a function, and not empty',
+);
+
+export const PROXY_MESSAGE = 'must be the URL of a proxy, for example http://proxy.example:3128';
+
+export const IsProxy = rule(
+  'text',
+  (value) => value === ENVIRONMENT || value === NONE || isProxyUrl(value),
+  `${PROXY_MESSAGE}; or ${ENVIRONMENT} or ${NONE}`,
+);
+
+export const IsFunction = rule('text', (value) => typeof value === 'function', 'must be a function');
+
+export const IsTokenStore = rule(
+  'text',
+  (value) =>
+    ['get', 'set', 'delete'].every(
+      (key) => typeof (Object(value) as Record<string, unknown>)[key] === 'function',
+    ),
+  'must have the methods get, set and delete (see TokenStore)',
+);
+
+/** Whether HTTP or this module uses the header for something else, so that no option may name it. */
+export function isReservedHeader(name: string): boolean {
+  const key = name.toLowerCase();
+  const others = /^(authorization|cookie|user-agent|accept.*|content-.*)$/;
+  return EXCHANGE_HEADERS.has(key) || others.test(key);
+}
+
+/** The names in a list, or in a comma-separated text. */
+export function namesIn(value: unknown): string[] {
+  const parts = [value].flat().flatMap((part) => String(part).split(','));
+  return parts.map((name) => name.trim());
 }

@@ -1,8 +1,121 @@
+import {
+  DEFAULTS,
+  type ServiceAuthentication,
+  type ServiceEnvironment,
+  type ServiceModuleOptions,
+  type ServiceUrls,
+} from './options.js';
 import { type ConfigurationFault, type DescribeOption } from '../errors/index.js';
-import { type AddressChoice } from './choose-addresses.js';
-import { type Mode, quoteSetting } from './mode.js';
-import { ENVIRONMENT, environmentProxy, isProxyUrl, proxyVariable } from './proxy.js';
-import { PROXY_MESSAGE } from './rules.js';
+import {
+  addressFault,
+  originOf,
+  withoutSlashes,
+  ENVIRONMENT,
+  environmentProxy,
+  isProxyUrl,
+  proxyVariable,
+} from './address.js';
+import { type Addresses, type ChainNeed } from './resolve-options.js';
+import { PROXY_MESSAGE } from './option.js';
+
+/** The settings that decide which other options are required. */
+interface Mode {
+  environment: ServiceEnvironment;
+  authentication: ServiceAuthentication;
+  hasCertificate: boolean;
+  wantsOAuth: boolean;
+  /** `oauth.mtls`: token requests present the client certificate, and the token is bound to it. */
+  bindsTokens: boolean;
+  given: ServiceModuleOptions;
+}
+
+/** The mode, from options and defaults. Undefined if one of the options that decide it is not valid (`broken`). */
+export function modeOf(given: ServiceModuleOptions, broken: ReadonlySet<string>): Mode | undefined {
+  if (['environment', 'authentication', 'urls', 'oauth', 'tls'].some((option) => broken.has(option))) {
+    return undefined;
+  }
+  const { environment = DEFAULTS.environment, oauth = {}, tls = {} } = given;
+  const { authentication = environment === 'production' ? 'mtls' : 'app-token' } = given;
+  return {
+    environment,
+    authentication,
+    given,
+    hasCertificate: typeof tls === 'function' || (tls.certificate ?? tls.privateKey) !== undefined,
+    wantsOAuth: authentication === 'oauth' || (oauth.clientId ?? oauth.clientSecret) !== undefined,
+    bindsTokens: oauth.mtls === true,
+  };
+}
+
+/** The value of an option in a message: `'sandbox' (the default)`. */
+function quoteSetting(option: 'environment' | 'authentication', mode: Mode): string {
+  return `'${mode[option]}'${mode.given[option] === undefined ? ' (the default)' : ''}`;
+}
+
+type UrlOption = keyof ServiceUrls;
+
+interface AddressChoice extends Pick<Addresses, 'certificateFor'> {
+  /** Absent if a required address is missing or not valid. */
+  addresses?: Addresses;
+  needsChain?: ChainNeed;
+  faults: ConfigurationFault[];
+}
+
+/** Chooses the addresses for a mode, as docs/service.md#addresses lists them. */
+export function chooseAddresses(mode: Mode): AddressChoice {
+  const { environment, authentication, bindsTokens, wantsOAuth } = mode;
+  const isProduction = environment === 'production';
+  const { urls = {} } = mode.given;
+  const apiUrlOption = apiAddress(mode, urls);
+  const tokenUrlOption = isProduction ? 'authUrl' : 'sandboxAuthUrl';
+  const faults = [
+    ...(urls[apiUrlOption] ? [] : [missingAddress(mode, apiUrlOption, 'API calls go there')]),
+    ...(urls[tokenUrlOption] || !wantsOAuth
+      ? []
+      : [missingAddress(mode, tokenUrlOption, 'token requests go there')]),
+  ];
+  const isPlain = (key: UrlOption) => normalized(urls[key])?.startsWith('http:') === true;
+  const isBound = bindsTokens && !isPlain(tokenUrlOption);
+  const certificateFor =
+    authentication === 'mtls' && !isPlain(apiUrlOption) ? 'mtls' : isBound ? 'oauth.mtls' : undefined;
+  // Only the addresses of this environment, so that credentials of one environment are never sent to the other.
+  const own = isProduction ? [urls.baseUrl, urls.oauthBaseUrl] : [urls.sandboxUrl, urls.sandboxMtlsUrl];
+  const origins = new Set(own.flatMap((address) => originOf(address) ?? []));
+  // The API's address may be a sidecar on plain http, but a call by absolute URL can still go to another origin over https.
+  const showsCertificate = isBound || [...origins].some((origin) => origin.startsWith('https:'));
+  const needsChain = showsCertificate ? (isProduction ? 'required' : 'advised') : undefined;
+  const baseUrl = normalized(urls[apiUrlOption]);
+  if (baseUrl === undefined || faults.length > 0) return { faults, certificateFor, needsChain };
+  const addresses: Addresses = {
+    baseUrl,
+    origins,
+    baseOption: `urls.${apiUrlOption}`,
+    ...(wantsOAuth && {
+      tokenUrl: `${normalized(urls[tokenUrlOption])}/oauth2/token`,
+      tokenOption: `urls.${tokenUrlOption}`,
+    }),
+    certificateFor,
+  };
+  return { faults, certificateFor, needsChain, addresses };
+}
+
+function apiAddress({ environment, authentication, hasCertificate }: Mode, urls: ServiceUrls): UrlOption {
+  if (environment === 'production')
+    return authentication === 'oauth' && urls.oauthBaseUrl ? 'oauthBaseUrl' : 'baseUrl';
+  if (authentication === 'mtls') return 'sandboxMtlsUrl';
+  return authentication === 'oauth' && hasCertificate ? 'sandboxMtlsUrl' : 'sandboxUrl';
+}
+
+function missingAddress(mode: Mode, key: UrlOption, use: string): ConfigurationFault {
+  const where = `environment ${quoteSetting('environment', mode)} and authentication ${quoteSetting('authentication', mode)}`;
+  return { option: `urls.${key}`, message: `is missing: with ${where}, ${use}.`, isMissing: true };
+}
+
+/** The address without trailing slashes, ready to append a path. Undefined if the address is not valid. */
+function normalized(address: unknown): string | undefined {
+  if (addressFault(address) !== undefined) return undefined;
+  const url = new URL(address as string);
+  return url.origin + withoutSlashes(url.pathname);
+}
 
 /** Checks the options that depend on each other, as docs/service.md#authentication describes. */
 export function unmetRequirements(

@@ -1,8 +1,33 @@
+import { IsNotEmpty, IsString, MaxLength } from 'class-validator';
 import { Injectable } from '@nestjs/common';
-import { validateInput } from '../http/request/validate-input.js';
-import { type HeaderOptions, type ParseOption } from '../http/request/call-options.js';
+import { validateInput } from '../http/validate-input.js';
+import { type HeaderOptions, type ParseOption } from '../http/call-options.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
-import { CreateCustomerDto } from './create-customer.dto.js';
+
+/** Body of POST /customers/v1 (docs/service.md#calls). */
+export class CreateCustomerDto {
+  /** The application's own id of its user. */
+  @MaxLength(1024)
+  @IsNotEmpty()
+  @IsString()
+  app_user_id!: string;
+
+  /**
+   * @internal The metadata that the compiler plugin of @nestjs/swagger would add, so that applications get an OpenAPI
+   * schema.
+   */
+  static _OPENAPI_METADATA_FACTORY(): object {
+    return {
+      app_user_id: {
+        type: () => String,
+        description: "The application's own id of its user",
+        minLength: 1,
+        maxLength: 1024,
+        example: 'user-42',
+      },
+    };
+  }
+}
 
 /**
  * A customer as the service returns it, unchanged. The specification does not document this response, so the module

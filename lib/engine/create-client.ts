@@ -1,26 +1,42 @@
+import { BanksService } from '../banks/banks.service.js';
+import { type ResourceName } from '../config/names.js';
+import { CustomersService } from '../customers/customers.service.js';
+import { ServiceHttpService } from '../http/service-http.service.js';
 import { Authenticator } from '../auth/authenticator.js';
 import { TokenCache } from '../auth/cache/token-cache.js';
 import { ClientSecret } from '../auth/endpoint/client-secret.js';
 import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { SharedStore } from '../auth/store/shared-store.js';
-import { systemClock } from '../time/clock.js';
+import { systemClock } from '../time/time.js';
 import { type ServiceModuleOptions } from '../config/options.js';
-import { type ResolvedOptions } from '../config/resolved-options.js';
+import { type ResolvedOptions } from '../config/resolve-options.js';
 import { describeFault, ServiceCertificateError, ServiceConfigurationError } from '../errors/index.js';
 import { exchange } from '../exchange/exchange.js';
-import { type Log, type ServiceIo } from '../exchange/io.js';
-import { CallsInFlight } from '../exchange/calls-in-flight.js';
-import { type ClientContext } from '../http/request/client-context.js';
+import { type Log, SafeLogger } from '../telemetry/log.js';
+import { type ServiceIo } from '../exchange/io.js';
+import { CallsInFlight } from '../auth/calls-in-flight.js';
+import { type ClientContext } from '../http/call.js';
 import { createServiceAxios } from '../http/service-axios.js';
-import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
-import { SafeLogger } from '../telemetry/log.js';
 import { type Identity } from '../tls/client-identity.js';
 import { WebhooksService } from '../webhooks/webhooks.service.js';
 import { ServiceLifecycle } from './lifecycle.js';
 import { type Configuration, readConfiguration } from './read-configuration.js';
-import { createResources, type Resources } from './resources.js';
+
+/** The class of each resource that config/resources.ts lists. */
+export const RESOURCE_CLASSES = {
+  banks: BanksService,
+  customers: CustomersService,
+} as const satisfies Record<ResourceName, new (http: ServiceHttpService) => object>;
+
+/** One service for each resource, by name. */
+export type Resources = { [Name in ResourceName]: InstanceType<(typeof RESOURCE_CLASSES)[Name]> };
+
+function createResources(http: ServiceHttpService): Resources {
+  const entries = Object.entries(RESOURCE_CLASSES).map(([name, Resource]) => [name, new Resource(http)]);
+  return Object.fromEntries(entries) as Resources;
+}
 
 /** One client of the service, as `createServiceClient()` returns it. */
 export interface ServiceClient extends Resources {

@@ -1,9 +1,99 @@
-import { AsyncResource } from 'node:async_hooks';
-import { type TokenCache } from '../auth/cache/token-cache.js';
 import { type ServiceAuthService } from '../auth/service-auth.service.js';
 import { type BanksService } from '../banks/banks.service.js';
-import { type ClientContext } from '../http/request/client-context.js';
-import { checkStart, reportStart } from './startup.js';
+import { type ResolvedOptions } from '../config/resolve-options.js';
+import { ServiceError, ServiceStartupError, messageSentence } from '../errors/index.js';
+import { type Log } from '../telemetry/log.js';
+import { systemClock } from '../time/time.js';
+import { type Identity } from '../tls/client-identity.js';
+import { isUnsupportedInTls13 } from '../tls/certificate-summary.js';
+import { AsyncResource } from 'node:async_hooks';
+import { type TokenCache } from '../auth/cache/token-cache.js';
+import { type ClientContext } from '../http/call.js';
+
+/** Milliseconds by which the start-up check delays the start at most. */
+const CHECK_TIMEOUT_MS = 15_000;
+
+/**
+ * Runs the `startupCheck`: requests a token, if OAuth is configured, and lists the banks. The check uses the client's own
+ * connections and token cache, so that the first call of the application finds both ready.
+ * @throws ServiceStartupError if `startupCheck` is `fail` and one of the two fails
+ */
+export async function checkStart(
+  options: ResolvedOptions,
+  auth: Pick<ServiceAuthService, 'getApiToken'>,
+  banks: Pick<BanksService, 'list'>,
+  log: Log,
+): Promise<void> {
+  if (options.startupCheck === 'off') return;
+  const endsAt = systemClock.monotonic() + Math.min(CHECK_TIMEOUT_MS, options.http.timeout);
+  const limit = () => ({ timeout: Math.max(1, endsAt - systemClock.monotonic()) });
+  let check = 'token.api';
+  try {
+    if (options.oauth) await auth.getApiToken(limit());
+    check = 'api.banks';
+    await banks.list(limit());
+    log.log('The start-up check passed.');
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const { hint = 'If the check keeps failing, run npx nestjs-service doctor.' } = error;
+    const message = `${messageSentence(error)} ${hint}`;
+    if (options.startupCheck === 'warn') return log.warn(`The start-up check failed (${check}): ${message}`);
+    const [option = options.addresses.baseOption] = error.options ?? [];
+    throw new ServiceStartupError(check, { ...options.locate(option), message });
+  }
+}
+
+/** Logs one line about the client at its start, without secrets, and warns of settings that are probably mistakes. */
+export function reportStart(
+  options: ResolvedOptions,
+  identity: Pick<Identity, 'certificate' | 'status' | 'keyType' | 'lacksChain'>,
+  log: Log,
+): void {
+  const { environment, authentication, addresses, describeOption } = options;
+  const parts = [
+    `${environment}, ${authentication}: calls go to ${addresses.baseUrl}${describeProxy(options, addresses.baseUrl)}`,
+    describeIdentity(identity),
+    describeTokens(options),
+  ];
+  log.log(parts.join('; '));
+  if (addresses.baseOption === 'urls.oauthBaseUrl') {
+    log.log(
+      `Calls go to ${describeOption('urls.oauthBaseUrl')}, which will be deprecated in favour of urls.baseUrl.`,
+    );
+  }
+  if (isUnsupportedInTls13(identity.keyType)) {
+    log.warn(
+      `${describeOption('tls.privateKey')} is of the type ${identity.keyType}, for which TLS 1.3 has no signature: a server that ` +
+        'speaks TLS 1.3 gets no client certificate. In the developer portal, generate a certificate with an RSA key or a P-256 key.',
+    );
+  }
+  if (!identity.lacksChain) return;
+  log.warn(
+    `${describeOption('tls.chain')} is not set, so the service's certificate is verified against Node's public roots. ` +
+      'Download the chain from the developer portal and set this option: in production, the application does not start with a ' +
+      `client certificate and no chain. If you mean the public roots, set ${describeOption('tls.publicRoots')} to true.`,
+  );
+}
+
+function describeIdentity({ certificate, status }: Pick<Identity, 'certificate' | 'status'>): string {
+  if (!certificate) return 'no client certificate';
+  const { daysLeft = 0 } = status;
+  const left = daysLeft < 0 ? 'expired' : `${daysLeft} day${daysLeft === 1 ? '' : 's'} left`;
+  return `client certificate "${certificate.subject}", ${left}`;
+}
+
+/** Shows only the proxy's host, because its URL may contain a password. */
+function describeProxy({ http }: ResolvedOptions, address: string): string {
+  const proxy = http.proxyFor?.(address);
+  return proxy ? ` through the proxy ${new URL(proxy.reveal()).host}` : '';
+}
+
+function describeTokens(options: ResolvedOptions): string {
+  const { addresses, oauth, tokenStore } = options;
+  if (!oauth || addresses.tokenUrl === undefined) return 'no OAuth tokens';
+  const kept = tokenStore ? 'shared through tokenStore' : 'kept in this process';
+  return `tokens from ${new URL(addresses.tokenUrl).host}${describeProxy(options, addresses.tokenUrl)}, ${kept}`;
+}
 
 /** The parts of a client that the lifecycle starts and closes. */
 export interface ServiceParts extends ClientContext {

@@ -1,10 +1,9 @@
 import { mergeOptions, type ServiceModuleOptions } from '../config/options.js';
-import { resolveOptions } from '../config/resolve-options.js';
-import { type ResolvedOptions } from '../config/resolved-options.js';
+import { resolveOptions, type ResolvedOptions } from '../config/resolve-options.js';
 import { readVariables, variableFaultsOf } from '../config/variables.js';
 import { type ConfigurationFault } from '../errors/index.js';
-import { type Log } from '../exchange/io.js';
-import { systemClock } from '../time/clock.js';
+import { type Log } from '../telemetry/log.js';
+import { systemClock } from '../time/time.js';
 import { ClientIdentity } from '../tls/client-identity.js';
 
 /** Where a client's options come from, in order of precedence. */

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, type InputType, type ZlibOptions } from 'node:zlib';
-import { codedError } from '../errors/error-codes.js';
+import { codedError } from '../errors/service.error.js';
 
 /** The content codings that {@link decode} supports, for the Accept-Encoding header. */
 export const ACCEPTED_ENCODINGS = 'gzip, deflate, br';
@@ -17,20 +17,4 @@ export async function decode(body: Buffer, encoding: string, maxOutputLength: nu
   const decoder = DECODERS.get(encoding.trim().toLowerCase());
   if (!decoder) throw codedError('unknown content coding', 'ERR_HTTP_CONTENT_CODING');
   return promisify<InputType, ZlibOptions, Buffer>(decoder)(body, { maxOutputLength });
-}
-
-/**
- * Parses JSON. Returns undefined for text that is not JSON. Ignores a byte order mark
- * (https://www.rfc-editor.org/rfc/rfc8259#section-8.1).
- */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text) as unknown;
-  } catch {
-    return undefined;
-  }
-}
-
-export function isJsonObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

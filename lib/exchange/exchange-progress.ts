@@ -1,13 +1,15 @@
 import { type ClientRequest } from 'node:http';
 import { type Socket } from 'node:net';
 import { type TLSSocket } from 'node:tls';
-import { type ClassifiedError, isHandshakeAlert, mayBeCertificateRefusal } from './classify.js';
 import {
-  type ExchangeConnection,
+  type ClassifiedError,
+  isHandshakeAlert,
+  mayBeCertificateRefusal,
   type ExchangeFaultDetails,
   type ExchangePhase,
   isUnsent,
-} from './exchange.types.js';
+} from './fault.js';
+import { type ExchangeConnection } from './io.js';
 
 /** Observes how far a request gets, which decides whether the server can have executed it. */
 export class ExchangeProgress {

@@ -2,22 +2,22 @@ import http, { type ClientRequest, type IncomingMessage, type RequestOptions } f
 import https from 'node:https';
 import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { setImmediate, systemClock } from '../time/clock.js';
-import { classify, type ClassifiedError } from './classify.js';
-import { decode } from './decode.js';
-import { ExchangeProgress } from './exchange-progress.js';
+import { setImmediate, systemClock } from '../time/time.js';
 import {
+  classify,
+  type ClassifiedError,
   CallCancelled,
   CONNECT_TIMEOUT,
   ExchangeFault,
   type ExchangeFaultDetails,
-  type ExchangeRequest,
-  type ExchangeResponse,
   FOREIGN_CONNECTION,
   IDLE_CONNECTION_TIMEOUT,
-  isSuccess,
   isUnsent,
-} from './exchange.types.js';
+} from './fault.js';
+import { decode } from './decode.js';
+import { ExchangeProgress } from './exchange-progress.js';
+import { type ExchangeRequest, type ExchangeResponse } from './io.js';
+import { isSuccess } from './response.js';
 
 /**
  * Sends one request with node:http or node:https and reads the whole response. Every status is a response, redirects too.

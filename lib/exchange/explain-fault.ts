@@ -5,13 +5,8 @@ import {
   fillExplanation,
   type Explanation,
 } from '../errors/index.js';
-import { formatDate } from '../time/clock.js';
-import {
-  type ExchangeFaultDetails,
-  FOREIGN_CONNECTION,
-  INTERCEPTOR_TIMEOUT,
-  isUnsent,
-} from './exchange.types.js';
+import { formatDate } from '../time/time.js';
+import { type ExchangeFaultDetails, FOREIGN_CONNECTION, INTERCEPTOR_TIMEOUT, isUnsent } from './fault.js';
 
 /** The destination of an exchange, and how it is configured. */
 export interface FaultPlace extends AddressOption {

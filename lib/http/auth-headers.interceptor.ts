@@ -1,21 +1,14 @@
 import { Axios, AxiosHeaders, type AxiosAdapter, type InternalAxiosRequestConfig } from 'axios';
 import { withoutSlashes } from '../config/address.js';
 import { ServiceRequestError } from '../errors/index.js';
-import { checkTimeout, MAX_RESPONSE_BYTES } from '../exchange/call-limits.js';
-import { refuseAxiosOptions } from './request/axios-options.js';
-import { ignoreErrors } from '../telemetry/ignore-errors.js';
-import { AllowedUrls, type CallUrl } from './request/allowed-urls.js';
-import { notEncoded, prepareBody } from './request/body.js';
-import { Call, type CallerInput } from './request/call.js';
-import {
-  checkIdempotencyKey,
-  checkResponseType,
-  checkWhole,
-  type HttpCallOptions,
-} from './request/call-options.js';
-import { type CallAuthenticator, type ClientContext } from './request/client-context.js';
+import { checkTimeout, MAX_RESPONSE_BYTES } from '../config/http.options.js';
+import { refuseAxiosOptions } from './axios-options.js';
+import { ignoreErrors } from '../telemetry/log.js';
+import { AllowedUrls, type CallUrl, fillPath } from './call-url.js';
+import { notEncoded, prepareBody } from './call-content.js';
+import { Call, type CallerInput, type CallAuthenticator, type ClientContext } from './call.js';
+import { checkIdempotencyKey, checkResponseType, checkWhole, type HttpCallOptions } from './call-options.js';
 import { type InterceptedCall, interceptedCallOf } from './intercepted-call.js';
-import { fillPath } from './request/path-template.js';
 
 /** The property of an axios config that carries the call from the interceptor to the adapter. */
 const CALL = Symbol('call');

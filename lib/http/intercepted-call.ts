@@ -1,11 +1,10 @@
 import { type AxiosAdapter, type InternalAxiosRequestConfig } from 'axios';
-import { ExchangeFault, INTERCEPTOR_TIMEOUT } from '../exchange/exchange.types.js';
-import { setImmediate, systemClock } from '../time/clock.js';
-import { type Call, HiddenFromAxios } from './request/call.js';
-import { type CallObserver } from './attempts/call-observer.js';
-import { type ClientContext } from './request/client-context.js';
-import { faultToError } from './attempts/fault-to-error.js';
-import { isSafe } from './request/repeatability.js';
+import { ExchangeFault, INTERCEPTOR_TIMEOUT } from '../exchange/fault.js';
+import { setImmediate, systemClock } from '../time/time.js';
+import { type Call, HiddenFromAxios, type ClientContext } from './call.js';
+import { type CallObserver } from './call-observer.js';
+import { faultToError } from './call-error.js';
+import { isSafe } from './repeatability.js';
 
 const INTERCEPTED = Symbol('intercepted');
 

@@ -1,13 +1,87 @@
-import axios, { Axios, type AxiosInstance, type CreateAxiosDefaults, mergeConfig } from 'axios';
+import axios, {
+  AxiosHeaders,
+  type AxiosAdapter,
+  type AxiosResponse,
+  type InternalAxiosRequestConfig,
+  Axios,
+  type AxiosInstance,
+  type CreateAxiosDefaults,
+  mergeConfig,
+} from 'axios';
 import { ServiceApiError } from '../errors/index.js';
-import { AuthHeadersInterceptor, type CallConfig } from './auth-headers.interceptor.js';
-import { HiddenFromAxios } from './request/call.js';
-import { CallObserver } from './attempts/call-observer.js';
-import { CallRunner } from './attempts/call-runner.js';
-import { type CallAuthenticator, type ClientContext } from './request/client-context.js';
+import { isSuccess } from '../exchange/response.js';
+import { CallResponse } from './call-response.js';
+import { toResponseError } from './call-error.js';
+import { takeCall, AuthHeadersInterceptor, type CallConfig } from './auth-headers.interceptor.js';
+import { encodeBody } from './call-content.js';
+import { sentCorrelationId, type ClientContext, HiddenFromAxios, type CallAuthenticator } from './call.js';
+import { CallObserver } from './call-observer.js';
+import { CallRunner, RetryBudget } from './call-runner.js';
 import { InterceptedCall, interceptedCallOf } from './intercepted-call.js';
-import { RetryBudget } from './attempts/retry-budget.js';
-import { serviceAdapter } from './service-adapter.js';
+
+/**
+ * The axios adapter: takes a config with the Call that AuthHeadersInterceptor has made, and returns an axios response or throws
+ * one of our errors. The layers below import no functions of axios, only types.
+ */
+function serviceAdapter(client: ClientContext, runner: CallRunner, observer: CallObserver): AxiosAdapter {
+  const { options, calls } = client;
+  return async (config) => {
+    const call = takeCall(config);
+    const counter = call.counter ?? calls;
+    counter.enter();
+    try {
+      call.followSignals();
+      const body = encodeBody(config);
+      call.prepare(config, body instanceof Promise ? await body : body, options);
+      try {
+        const response = await runner.run(call);
+        const axiosResponse = toAxiosResponse(new CallResponse(response, call, client), config);
+        observer.succeeded(call, axiosResponse.status);
+        return axiosResponse;
+      } catch (error) {
+        observer.failed(call, error);
+        throw error;
+      }
+    } catch (error) {
+      call.failure = calls.toCallerError(error);
+      throw call.hideFromAxios(call.failure);
+    } finally {
+      call.release();
+      counter.leave(call);
+    }
+  };
+}
+
+/** The axios response of this module. */
+export interface ServiceResponse extends AxiosResponse {
+  /** The service's correlation id; if it sent none, the one that we sent. */
+  correlationId?: string;
+  /** The correlation id that we sent. */
+  requestId?: string;
+  /** Makes the error for a body that `parse` refused. */
+  toParseError: (body: unknown, where: string) => ServiceApiError;
+}
+
+/** A plain object, because an interceptor of the host application may copy it. */
+function toAxiosResponse(response: CallResponse, config: InternalAxiosRequestConfig): ServiceResponse {
+  const { call } = response;
+  const { status, statusText, headers } = response.received;
+  const { validateStatus } = config;
+  // As in axios, `validateStatus: null` accepts every status.
+  const accepted = validateStatus ? validateStatus(status) : isSuccess(status) || validateStatus === null;
+  if (!accepted) throw toResponseError(response);
+  const requestId = call.correlationId && sentCorrelationId(call);
+  return {
+    data: response.readBody(config.responseType),
+    status,
+    statusText,
+    headers: Object.assign(new AxiosHeaders(), headers),
+    config,
+    correlationId: response.correlationId ?? requestId,
+    requestId,
+    toParseError: (body, where) => response.toParseError(body, where),
+  };
+}
 
 type SendMethod = (...given: unknown[]) => Promise<unknown>;
 

@@ -1,11 +1,11 @@
 import { HttpService } from '@nestjs/axios';
 import { Injectable } from '@nestjs/common';
-import { RESOURCES, type ResourceName } from '../config/resources.js';
-import { type HttpSettings } from '../config/resolved-options.js';
+import { RESOURCES, type ResourceName } from '../config/names.js';
+import { type HttpSettings } from '../config/resolve-options.js';
 import { type AxiosInstance, type AxiosRequestConfig } from 'axios';
-import { checkParser, runParser } from './request/parse-option.js';
-import { type HttpCallOptions, type HttpRequestOptions, type ParseOption } from './request/call-options.js';
-import { type ServiceResponse } from './service-adapter.js';
+import { checkParser, runParser } from './parse-option.js';
+import { type HttpCallOptions, type HttpRequestOptions, type ParseOption } from './call-options.js';
+import { type ServiceResponse } from './service-axios.js';
 
 /** Options of {@link ServiceHttpService.request} with the path among them. */
 export type HttpRequestConfig<T = unknown> = HttpRequestOptions & ParseOption<T> & { url: string };

@@ -1,13 +1,12 @@
 import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/common';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { type ServiceModuleOptions } from '../config/options.js';
-import { type StartableClient } from '../engine/create-client.js';
-import { RESOURCE_CLASSES } from '../engine/resources.js';
+import { type StartableClient, RESOURCE_CLASSES } from '../engine/create-client.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { getServiceOptionsToken, getServiceToken } from '../service-token.js';
 import { WebhooksService } from '../webhooks/webhooks.service.js';
-import { hideOptions, hideValue } from './given-options.js';
+import { hideOptions, hideValue } from './host-config.js';
 
 /** Options of the Nest module itself. */
 export interface ServiceModuleExtras {

@@ -1,4 +1,4 @@
-import { MAX_ENTRY_LENGTH } from '../config/token-cache.options.js';
+import { MAX_ENTRY_LENGTH } from '../config/options.js';
 
 /** A client of node-redis (`redis` 4 to 6, or `@redis/client`), for one server, a cluster, Sentinel or a pool. */
 export interface NodeRedisClient {

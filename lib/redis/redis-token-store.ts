@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type TokenStore } from '../config/token-cache.options.js';
+import { type TokenStore } from '../config/options.js';
 import {
   adaptClient,
   isRedisClient,

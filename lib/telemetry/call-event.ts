@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors/index.js';
-import { ignoreErrors } from './ignore-errors.js';
+import { ignoreErrors } from './log.js';
 
 /**
  * The outcome of a call or of a token request, for `http.onCall`. It contains no query, body or token, and of the

@@ -1,6 +1,21 @@
+import { isPromise } from 'node:util/types';
 import { ConsoleLogger, Logger, type LoggerService } from '@nestjs/common';
-import { type Log } from '../exchange/io.js';
-import { ignoreErrors } from './ignore-errors.js';
+
+/**
+ * Calls a function, and returns undefined if it throws. For functions of the application that only observe, such as a logger or a
+ * listener: their errors and rejections must fail no call, token request or certificate rotation. Also for checks whose error is
+ * thrown later, in another place.
+ */
+export function ignoreErrors<T>(call: () => T): T | undefined {
+  try {
+    const result = call();
+    // Nothing awaits this promise. Without a handler, its rejection would end the process.
+    if (isPromise(result)) result.catch(() => undefined);
+    return result;
+  } catch {
+    return undefined;
+  }
+}
 
 type Level = keyof Log;
 type Write = (message: unknown, ...more: unknown[]) => void;
@@ -34,3 +49,9 @@ function writesJson(logger: unknown): boolean {
   const read = (): unknown => (logger as { options: { json?: unknown } }).options.json;
   return logger instanceof ConsoleLogger && ignoreErrors(read) === true;
 }
+
+/** Where log lines go. */
+export type Log = Record<'debug' | 'log' | 'warn' | 'error', (message: string) => void>;
+
+const ignore = (): void => undefined;
+export const SILENT: Log = { debug: ignore, log: ignore, warn: ignore, error: ignore };

@@ -1,6 +1,5 @@
-import { type Clock } from '../time/clock.js';
+import { type Clock, within } from '../time/time.js';
 import { ServiceApiError, ServiceError } from '../errors/index.js';
-import { within } from '../time/timers.js';
 
 /** Several observers may probe once a second. The service gets one request a minute for all of them. */
 const SUCCESS_TTL_MS = 60_000;

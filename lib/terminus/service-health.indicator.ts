@@ -2,9 +2,9 @@ import { type BeforeApplicationShutdown, type FactoryProvider, Injectable } from
 import { type HealthIndicatorResult, HealthIndicatorService } from '@nestjs/terminus';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { BanksService } from '../banks/banks.service.js';
-import { systemClock } from '../time/clock.js';
+import { systemClock } from '../time/time.js';
 import { describeError, ServiceError, ServiceRequestError } from '../errors/index.js';
-import { checkTimeout, hintIfString } from '../exchange/call-limits.js';
+import { checkTimeout, hintIfString } from '../config/http.options.js';
 import { getServiceToken } from '../service-token.js';
 import { SafeLogger } from '../telemetry/log.js';
 import { certificateDetails, certificateFault } from './certificate-health.js';

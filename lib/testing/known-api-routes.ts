@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { isJsonObject } from '../exchange/decode.js';
+import { isJsonObject } from '../exchange/response.js';
 import { type SimulatedRequest, type SimulatorAnswer, type SimulatorRoutes } from './answer-book.js';
 import { failure } from './servers/answer.js';
 

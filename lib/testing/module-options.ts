@@ -2,9 +2,9 @@ import {
   type ServiceAuthentication,
   type ServiceEnvironment,
   type ServiceModuleOptions,
+  type ServiceUrls,
 } from '../config/options.js';
-import { type ServiceUrls } from '../config/urls.options.js';
-import { variablePrefix } from '../config/module-name.js';
+import { variablePrefix } from '../config/names.js';
 import { type IssuedCertificate } from './certificate-authority.js';
 
 /** The mode for which the simulator makes options or variables. */

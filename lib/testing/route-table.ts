@@ -14,7 +14,7 @@ type Segment = string | { names: string[]; pattern: RegExp };
 export type RequestQuery = Readonly<Record<string, string | string[]>>;
 
 /** The route that matches a path. */
-export interface FoundRoute<Value> {
+interface FoundRoute<Value> {
   /** For example `GET /accounts/{id}`. */
   route: string;
   value: Value;

@@ -1,5 +1,4 @@
-import { type ServiceEnvironment } from '../config/options.js';
-import { type ServiceUrls } from '../config/urls.options.js';
+import { type ServiceEnvironment, type ServiceUrls } from '../config/options.js';
 import { type CertificateRequest } from './certificate-authority.js';
 import { type RecordedRequest, type SimulatorFace } from './request-log.js';
 import { type TlsAlert } from './tls-alert.js';

@@ -4,9 +4,8 @@ import {
   type DescribeOption,
   fillExplanation,
 } from '../errors/index.js';
-import { formatDate } from '../time/clock.js';
-import { describeCertificate } from './certificate-summary.js';
-import { isUnsupportedInTls13 } from './material/key-type.js';
+import { formatDate } from '../time/time.js';
+import { describeCertificate, isUnsupportedInTls13 } from './certificate-summary.js';
 
 /**
  * A hint for a server that refused the chain that we send. A server that trusts only a root certificate needs all intermediate
@@ -32,7 +31,7 @@ export function notSentHint(keyType?: string): string {
 }
 
 /** Facts about a refused certificate, from which the error tells the likely cause. */
-export interface RefusedIdentity {
+interface RefusedIdentity {
   /** The issuer of the last certificate that we send; undefined if that certificate is self-signed. */
   lastIssuer?: string;
   keyType?: string;

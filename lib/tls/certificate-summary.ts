@@ -1,6 +1,8 @@
-import { type X509Certificate } from 'node:crypto';
-import { DAY_MS } from '../time/clock.js';
+import { type X509Certificate, type KeyObject } from 'node:crypto';
+import { DAY_MS, type Clock, formatDate } from '../time/time.js';
 import { type CertificateSummary } from '../errors/index.js';
+import { type Log } from '../telemetry/log.js';
+import { type LoadedIdentity } from './material/check-identity.js';
 
 /** The log and the doctor warn of a certificate in its last 30 days, or in the last third of its lifetime if that is under 90 days. */
 const WARNING_MS = 30 * DAY_MS;
@@ -41,4 +43,87 @@ function alternativeName({ subjectAltName, serialNumber }: X509Certificate): str
 // Node puts each attribute of a name in a line of its own. In some versions, an empty name is undefined.
 function joinLines(name: string | undefined): string {
   return (name ?? '').split('\n').join(', ');
+}
+
+const CURVES: Readonly<Record<string, string>> = {
+  secp224r1: 'P-224',
+  prime256v1: 'P-256',
+  secp384r1: 'P-384',
+  secp521r1: 'P-521',
+};
+
+/** The type of a key, with the name of its curve: `RSA`, `RSA-PSS`, `Ed25519`, `P-256`, `secp256k1`. */
+export function keyTypeOf({ asymmetricKeyType: type, asymmetricKeyDetails }: KeyObject): string | undefined {
+  const { namedCurve = 'EC' } = asymmetricKeyDetails ?? {};
+  if (type === 'ec') return CURVES[namedCurve] ?? namedCurve;
+  return type?.toUpperCase().replace('ED', 'Ed');
+}
+
+/**
+ * Whether TLS 1.3 has no signature algorithm for keys of this type (https://www.rfc-editor.org/rfc/rfc8446#section-4.2.3). OpenSSL
+ * then sends an empty list in place of the certificate and reports no error. Brainpool keys are supported: OpenSSL 3.5 and
+ * later use them with each other.
+ */
+export function isUnsupportedInTls13(keyType = ''): boolean {
+  return /^(DSA$|P-224$|SM2$|sec|prime|c2|wap-|Oakley)/.test(keyType);
+}
+
+/** How often the dates are checked. A certificate may have a lifetime of an hour (SPIFFE) or a day. */
+const CHECK_PERIOD_MS = 600_000;
+/** How many certificates a log line names. The chain may be the list of all system roots, some of which have expired. */
+const MAX_NAMED = 3;
+
+/**
+ * Warns of certificates that expire soon, ours and those of the chain: at once, and then once a day. Returns a function that
+ * stops it.
+ */
+export function watchExpiry(inUse: () => LoadedIdentity, clock: Clock, log: Log): () => void {
+  let cancel: () => void;
+  /** When each warning was last logged, on the monotonic clock. */
+  let warnedAt = new Map<string, number>();
+  const warn = (): void => {
+    const [now, monotonic] = [clock.now(), clock.monotonic()];
+    const before = warnedAt;
+    warnedAt = new Map();
+    for (const { level, option, found, renew } of findDueForRenewal(inUse(), now)) {
+      const key = [level, option, ...found.map(({ fingerprint256 }) => fingerprint256)].join();
+      const last = before.get(key) ?? -Infinity;
+      const isDue = monotonic - last >= DAY_MS;
+      if (isDue) log[level](`${option}: ${describeExpiry(found, now)}. ${renew} in place of this one.`);
+      warnedAt.set(key, isDue ? monotonic : last);
+    }
+    cancel = clock.watch(warn, CHECK_PERIOD_MS);
+  };
+  warn();
+  return () => cancel();
+}
+
+/** Finds the certificates to renew, with one entry for each log line. */
+function findDueForRenewal({ sent, chain }: LoadedIdentity, now: number) {
+  const options = [
+    ['tls.certificate', sent, 'Generate a new one in the developer portal and use it, with its new key,'],
+    ['tls.chain', chain, 'Download the current chain from the developer portal and use it'],
+  ] as const;
+  return options.flatMap(([option, certificates, renew]) => {
+    const expiring = certificates.map(summarize).filter((each) => isDueForRenewal(each, now));
+    return (['error', 'warn'] as const).flatMap((level) => {
+      const found = expiring.filter((each) => daysLeft(each, now) < 0 === (level === 'error'));
+      return found.length > 0 ? { level, option, found, renew } : [];
+    });
+  });
+}
+
+function describeExpiry(found: readonly CertificateSummary[], now: number): string {
+  const named = found.slice(0, MAX_NAMED).map((certificate) => {
+    const left = daysLeft(certificate, now);
+    const expires =
+      left < 0
+        ? 'expired'
+        : left === 0
+          ? 'expires within a day,'
+          : `expires in ${left} day${left === 1 ? '' : 's'},`;
+    return `${describeCertificate(certificate)} ${expires} on ${formatDate(certificate.validTo)}`;
+  });
+  const more = found.length - named.length;
+  return [...named, more > 0 ? `and ${more} more` : []].flat().join('; ');
 }

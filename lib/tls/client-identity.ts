@@ -1,17 +1,15 @@
 import { type Agent } from 'node:http';
 import { type SecureContext } from 'node:tls';
-import { type Clock, formatDate, watching } from '../time/clock.js';
-import { sleep } from '../time/timers.js';
-import { type TlsSettings } from '../config/resolved-options.js';
+import { type Clock, formatDate, watching, sleep } from '../time/time.js';
+import { type TlsSettings } from '../config/resolve-options.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
-import { type Log } from '../exchange/io.js';
-import { daysLeft, describeCertificate, summarize } from './certificate-summary.js';
+import { type Log } from '../telemetry/log.js';
+import { daysLeft, describeCertificate, summarize, watchExpiry } from './certificate-summary.js';
 import { KeepAliveAgent, plainConnector } from './connections/keep-alive-agent.js';
 import { IdentityAgent, type IdentityAgentSettings } from './connections/identity-agent.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
 import { isFromFiles, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
 import { createContextMaker, type ContextMaker } from './material/secure-contexts.js';
-import { watchExpiry } from './reload/expiry-watch.js';
 import { IdentityWatch } from './reload/identity-watch.js';
 
 /** The settings of a client identity. `maxSockets` limits each agent separately. */

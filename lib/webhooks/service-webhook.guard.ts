@@ -8,9 +8,8 @@ import {
 import { isUint8Array } from 'node:util/types';
 import { cleanText } from '../errors/index.js';
 import { SafeLogger } from '../telemetry/log.js';
-import { systemClock } from '../time/clock.js';
-import { type RawBody } from './verify-webhook.js';
-import { WebhooksService } from './webhooks.service.js';
+import { systemClock } from '../time/time.js';
+import { type RawBody, WebhooksService } from './webhooks.service.js';
 
 /** Milliseconds in which at most one refusal is logged, so that outsiders cannot fill the log. */
 const REFUSAL_LINE_MS = 60_000;

@@ -8,8 +8,8 @@ const CONCURRENCY = 100;
 const PARTS = 10;
 
 const { TokenCache } = await built('auth/cache/token-cache.js');
-const { systemClock } = await built('time/clock.js');
-const { SILENT } = await built('exchange/io.js');
+const { systemClock } = await built('time/time.js');
+const { SILENT } = await built('telemetry/log.js');
 
 let issued = 0;
 const source = {

@@ -6,7 +6,7 @@ import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '../../lib/cli/doctor.js';
-import { proxyChoice } from '../../lib/config/proxy.js';
+import { proxyChoice } from '../../lib/config/address.js';
 import { resolveOptions } from '../../lib/config/resolve-options.js';
 import { explainFault } from '../../lib/exchange/explain-fault.js';
 import { commandIo } from '../helpers/command-io.js';

@@ -15,8 +15,8 @@ import {
 } from 'nestjs-service';
 import { serviceErrors, type ServiceSimulator, type SimulatorFault } from 'nestjs-service/testing';
 import { resolveOptions } from '../../lib/config/resolve-options.js';
-import { validateInput } from '../../lib/http/request/validate-input.js';
-import { LinkSessionDto } from '../../lib/link-sdk/connect.dto.js';
+import { validateInput } from '../../lib/http/validate-input.js';
+import { LinkSessionDto } from '../../lib/link-sdk/link-sdk.service.js';
 import { inputsBySchema } from '../helpers/inputs-by-schema.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startSimulator } from '../helpers/simulators.js';

@@ -1,7 +1,6 @@
 import { EventEmitter, once } from 'node:events';
-// Node's own function, because a test may have replaced the global one.
 import { setImmediate } from 'node:timers/promises';
-import { type Clock } from '../../lib/time/clock.js';
+import { type Clock } from '../../lib/time/time.js';
 
 /** The time limit for reading certificate files. While a timer of this length exists, files are being read. */
 const READING_MS = 30_000;

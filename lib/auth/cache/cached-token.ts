@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs, type Moment, momentOf } from '../../time/clock.js';
+import { type Clock, elapsedMs, type Moment, momentOf } from '../../time/time.js';
 import { type AccessToken, expiryMargin, LIFELESS_MS, type TokenGrant } from '../access-token.js';
 
 const REFRESH_AT = 0.75;

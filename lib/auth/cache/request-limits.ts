@@ -1,6 +1,5 @@
 import { type ServiceError, ServiceTokenError } from '../../errors/index.js';
-import { backOff, retryDelay } from '../../time/back-off.js';
-import { type Clock } from '../../time/clock.js';
+import { backOff, retryDelay, type Clock } from '../../time/time.js';
 import { isRetryableTokenError, stillFailing } from '../endpoint/token-errors.js';
 
 /** Attempts of one token request before its callers get the error. */

@@ -1,4 +1,4 @@
-import { type TokenRefresh } from '../../config/oauth.options.js';
+import { type TokenRefresh } from '../../config/options.js';
 import { ServiceConnectionError, type ServiceError } from '../../errors/index.js';
 import { type TokenGrant, type TokenStatus, type WaitOptions } from '../access-token.js';
 import { CachedToken } from './cached-token.js';

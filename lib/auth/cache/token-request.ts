@@ -1,6 +1,5 @@
 import { copyError, describeError, ServiceError } from '../../errors/index.js';
-import { momentOf } from '../../time/clock.js';
-import { within } from '../../time/timers.js';
+import { momentOf, within } from '../../time/time.js';
 import { type TokenGrant, type TokenIo, type TokenSource, type WaitOptions } from '../access-token.js';
 import {
   expiredOnArrival,

@@ -1,9 +1,7 @@
-import { type Clock, watching } from '../../time/clock.js';
-import { readInTime } from '../../config/read-file.js';
-import { type OAuthSettings } from '../../config/resolved-options.js';
-import { type Secret } from '../../config/secret.js';
+import { type Clock, watching, sleep } from '../../time/time.js';
+import { readInTime, type Secret } from '../../config/secret.js';
+import { type OAuthSettings } from '../../config/resolve-options.js';
 import { type DescribeOption, ServiceTokenError } from '../../errors/index.js';
-import { sleep } from '../../time/timers.js';
 import { SECRET_UNAVAILABLE } from './token-errors.js';
 
 /** A secret that was read less than this time ago is not read again, unless it was refused. Milliseconds. */

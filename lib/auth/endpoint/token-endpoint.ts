@@ -1,5 +1,5 @@
 import { type Agent } from 'node:http';
-import { type Clock } from '../../time/clock.js';
+import { type Clock, untilAborted } from '../../time/time.js';
 import { type Secret } from '../../config/secret.js';
 import { type ServiceTokenError } from '../../errors/index.js';
 import {
@@ -8,19 +8,15 @@ import {
   isPage,
   requestsCertificateLate,
   saysCertificateMissing,
-} from '../../exchange/certificate-refusal.js';
-import {
-  type Exchange,
-  type ExchangeResponse,
-  hadDeadConnection,
   isSuccess,
-  captureOutcome,
-} from '../../exchange/exchange.types.js';
-import { isJsonObject, parseJson } from '../../exchange/decode.js';
+  isJsonObject,
+  parseJson,
+  parseRetryAfter,
+} from '../../exchange/response.js';
+import { type Exchange, type ExchangeResponse } from '../../exchange/io.js';
+import { hadDeadConnection, captureOutcome } from '../../exchange/fault.js';
 import { eventErrorCode, type OnCall, reportCall } from '../../telemetry/call-event.js';
-import { parseRetryAfter } from '../../exchange/retry-after.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
-import { untilAborted } from '../../time/timers.js';
 import { type Identity } from '../../tls/client-identity.js';
 import { CertificateRotation } from '../../tls/reload/certificate-rotation.js';
 import {

@@ -15,10 +15,10 @@ import {
   LATE_CERTIFICATE_REQUEST,
   REQUEST_CERTIFICATE_EARLIER,
   SIDECAR_FAILED,
-} from '../../exchange/certificate-refusal.js';
+  isJsonObject,
+} from '../../exchange/response.js';
 import { type ExplainedFault, explainFault, type FaultPlace } from '../../exchange/explain-fault.js';
-import { isJsonObject } from '../../exchange/decode.js';
-import { API_SCOPE } from '../scope.js';
+import { API_SCOPE } from '../access-token.js';
 
 /** The token endpoint. */
 export interface TokenPlace extends Omit<FaultPlace, 'server'> {

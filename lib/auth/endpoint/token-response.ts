@@ -1,6 +1,6 @@
 import { type Secret } from '../../config/secret.js';
 import { type AddressOption, hideCustomerId, ServiceTokenError } from '../../errors/index.js';
-import { isJsonObject } from '../../exchange/decode.js';
+import { isJsonObject } from '../../exchange/response.js';
 import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
 import { cleanEndpointText } from './token-errors.js';
 

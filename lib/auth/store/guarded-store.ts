@@ -1,6 +1,5 @@
-import { type TokenStore } from '../../config/token-cache.options.js';
-import { type Clock } from '../../time/clock.js';
-import { within } from '../../time/timers.js';
+import { type TokenStore } from '../../config/options.js';
+import { type Clock, within } from '../../time/time.js';
 import { type TokenIo } from '../access-token.js';
 
 /** Default time limit of one call of the store, in milliseconds. */

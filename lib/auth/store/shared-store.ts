@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
-import { type TokenStore } from '../../config/token-cache.options.js';
+import { type TokenStore } from '../../config/options.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
-import { elapsedMs, momentOf, watching } from '../../time/clock.js';
-import { sleep, untilAborted, within } from '../../time/timers.js';
+import { elapsedMs, momentOf, watching, sleep, untilAborted, within } from '../../time/time.js';
 import {
   type TokenGrant,
   type TokenIo,

@@ -9,7 +9,7 @@ import {
 } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
 import { ServiceTokenError, type TokenErrorDetails } from '../../errors/index.js';
-import { parseJson } from '../../exchange/decode.js';
+import { parseJson } from '../../exchange/response.js';
 import { expiryMargin, LIFELESS_MS, type TokenCredentials, type TokenGrant } from '../access-token.js';
 
 /** The version of keys and values. Entries of another version are not found, or cannot be decrypted. */

@@ -1,5 +1,5 @@
-import { type Exchange } from '../../exchange/exchange.types.js';
-import { parseHttpDate } from '../../exchange/retry-after.js';
+import { type Exchange } from '../../exchange/io.js';
+import { parseHttpDate } from '../../exchange/response.js';
 import { ok, skipped, warning, type Finding } from './check.js';
 
 const TOLERATED_SKEW_MS = 30_000;

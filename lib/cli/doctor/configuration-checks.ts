@@ -2,18 +2,22 @@ import axios from 'axios';
 import { type X509Certificate } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { entryOf, OPTIONS, valueOf } from '../../config/options.js';
-import { ENVIRONMENT, NONE } from '../../config/proxy.js';
-import { isPlainPath } from '../../config/read-file.js';
-import { type ResolvedOptions } from '../../config/resolved-options.js';
-import { isFile } from '../../config/secret.js';
-import { variablePrefix } from '../../config/module-name.js';
+import { ENVIRONMENT, NONE } from '../../config/address.js';
+import { isPlainPath, isFile } from '../../config/secret.js';
+import { type ResolvedOptions } from '../../config/resolve-options.js';
+import { variablePrefix } from '../../config/names.js';
 import { variableOf, variablesOf } from '../../config/variables.js';
 import { GUIDES, VERSION } from '../../version.js';
 import { type ConfigurationFault } from '../../errors/index.js';
-import { formatDate } from '../../time/clock.js';
-import { daysLeft, describeCertificate, isDueForRenewal, summarize } from '../../tls/certificate-summary.js';
+import { formatDate } from '../../time/time.js';
+import {
+  daysLeft,
+  describeCertificate,
+  isDueForRenewal,
+  summarize,
+  isUnsupportedInTls13,
+} from '../../tls/certificate-summary.js';
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';
-import { isUnsupportedInTls13 } from '../../tls/material/key-type.js';
 import { type Configuration } from '../../engine/read-configuration.js';
 import { THE_ENVIRONMENT, type Variables } from '../env-file.js';
 import { DEFAULT_DIR } from '../simulator-options.js';

@@ -7,8 +7,7 @@ import {
   type SecureContext,
   type TLSSocket,
 } from 'node:tls';
-import { classify, type ClassifiedError } from '../../exchange/classify.js';
-import { CONNECT_TIMEOUT } from '../../exchange/exchange.types.js';
+import { classify, type ClassifiedError, CONNECT_TIMEOUT } from '../../exchange/fault.js';
 import { authorityOf, attemptTimeoutPerAddress } from '../../tls/connections/connecting.js';
 import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { type ServerPlace } from './server-place.js';

@@ -1,10 +1,9 @@
 import { type X509Certificate } from 'node:crypto';
 import { type CertificateSummary, cleanText, fillExplanation } from '../../errors/index.js';
-import { isHandshakeAlert, mayBeCertificateRefusal } from '../../exchange/classify.js';
+import { isHandshakeAlert, mayBeCertificateRefusal } from '../../exchange/fault.js';
 import { certificateRefusedError, notSentHint } from '../../tls/certificate-error.js';
-import { summarize } from '../../tls/certificate-summary.js';
-import { isUnsupportedInTls13 } from '../../tls/material/key-type.js';
-import { formatDate } from '../../time/clock.js';
+import { summarize, isUnsupportedInTls13 } from '../../tls/certificate-summary.js';
+import { formatDate } from '../../time/time.js';
 import { failed, ok, skipped, warning, type Finding } from './check.js';
 import { type HandshakeFacts } from './handshake.js';
 import { explainHandshakeFault, type ServerPlace } from './server-place.js';

@@ -1,5 +1,4 @@
-import { systemClock } from '../../time/clock.js';
-import { within } from '../../time/timers.js';
+import { systemClock, within } from '../../time/time.js';
 import { failed, skipped, type Check, type Finding } from './check.js';
 
 /** A check that connects. */

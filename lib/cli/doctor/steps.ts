@@ -1,5 +1,5 @@
 import { type AccessToken } from '../../auth/access-token.js';
-import { type ResolvedOptions } from '../../config/resolved-options.js';
+import { type ResolvedOptions } from '../../config/resolve-options.js';
 import { type StartableClient } from '../../engine/create-client.js';
 import { type ServiceApiError, ServiceError, messageSentence } from '../../errors/index.js';
 import { type ClientIdentity } from '../../tls/client-identity.js';

@@ -1,4 +1,4 @@
-import { RESOURCES } from '../../config/resources.js';
+import { RESOURCES } from '../../config/names.js';
 import { type StubbedRequest } from './doubles.js';
 
 /** The response to a call for which the test has no double: like the service's (docs/service.md#calls). */

@@ -1,5 +1,5 @@
 import { ServiceAuthService } from '../../auth/service-auth.service.js';
-import { RESOURCE_CLASSES, type Resources } from '../../engine/resources.js';
+import { RESOURCE_CLASSES, type Resources } from '../../engine/create-client.js';
 import { type CertificateSummary } from '../../errors/index.js';
 import { type HttpResponse, ServiceHttpService } from '../../http/service-http.service.js';
 import { LinkSdkService } from '../../link-sdk/link-sdk.service.js';

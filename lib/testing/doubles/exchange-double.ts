@@ -1,12 +1,7 @@
 import { STATUS_CODES } from 'node:http';
-import {
-  type Exchange,
-  ExchangeFault,
-  type ExchangeRequest,
-  type ExchangeResponse,
-} from '../../exchange/exchange.types.js';
-import { systemClock } from '../../time/clock.js';
-import { within } from '../../time/timers.js';
+import { type Exchange, type ExchangeRequest, type ExchangeResponse } from '../../exchange/io.js';
+import { ExchangeFault } from '../../exchange/fault.js';
+import { systemClock, within } from '../../time/time.js';
 import { type StubbedResponse } from './doubles.js';
 
 /** What the double of an exchange returns. With an ExchangeFault, no complete response arrives. */

@@ -13,13 +13,11 @@ import {
   ServiceTokenError,
   type TokenErrorCode,
 } from '../../errors/index.js';
-import { isJsonObject } from '../../exchange/decode.js';
-import { ExchangeFault } from '../../exchange/exchange.types.js';
-import { CallResponse } from '../../http/response/call-response.js';
-import { toResponseError } from '../../http/response/response-error.js';
-import { Call } from '../../http/request/call.js';
-import { type ErrorClient } from '../../http/request/client-context.js';
-import { faultToError } from '../../http/attempts/fault-to-error.js';
+import { isJsonObject } from '../../exchange/response.js';
+import { ExchangeFault } from '../../exchange/fault.js';
+import { CallResponse } from '../../http/call-response.js';
+import { toResponseError, faultToError } from '../../http/call-error.js';
+import { Call, type ErrorClient } from '../../http/call.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { type GivenAnswer, toExchangeResponse } from './exchange-double.js';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { RESOURCE_NAMES, RESOURCES, type ResourceName } from '../../config/resources.js';
-import { isJsonObject } from '../../exchange/decode.js';
+import { RESOURCE_NAMES, RESOURCES, type ResourceName } from '../../config/names.js';
+import { isJsonObject } from '../../exchange/response.js';
 import { type RecordedRequest } from '../request-log.js';
 import { type RequestQuery, readQuery } from '../route-table.js';
 import { type SimulatedService } from '../simulated-service.js';

@@ -1,5 +1,5 @@
 import { type IncomingMessage } from 'node:http';
-import { type Clock } from '../../time/clock.js';
+import { type Clock } from '../../time/time.js';
 
 /**
  * A server with `Keep-Alive: timeout=5` closes the connection after 5 s. Stop reusing it 1 s earlier, as Node's agent does, so

@@ -3,9 +3,8 @@ import { Agent, type RequestOptions } from 'node:https';
 import { isIP } from 'node:net';
 import { type Duplex } from 'node:stream';
 import tls, { type SecureContext, type TLSSocket } from 'node:tls';
-import { type ProxyFor } from '../../config/proxy.js';
-import { systemClock } from '../../time/clock.js';
-import { within } from '../../time/timers.js';
+import { type ProxyFor } from '../../config/address.js';
+import { systemClock, within } from '../../time/time.js';
 import { authorityOf, KEEP_ALIVE_MS, attemptTimeoutPerAddress } from './connecting.js';
 import { type ConnectionState } from './connection-state.js';
 import {

@@ -3,10 +3,10 @@ import * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
-import { codedError } from '../../errors/error-codes.js';
+import { codedError } from '../../errors/service.error.js';
 import { type Secret } from '../../config/secret.js';
-import { isSuccess } from '../../exchange/exchange.types.js';
-import { setImmediate } from '../../time/clock.js';
+import { isSuccess } from '../../exchange/response.js';
+import { setImmediate } from '../../time/time.js';
 import { minTlsVersion } from '../material/secure-contexts.js';
 import { KEEP_ALIVE_MS, attemptTimeoutPerAddress } from './connecting.js';
 

@@ -1,8 +1,7 @@
 import { createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto';
 import { type CertificateSummary, type ConfigurationFault, describeLocation } from '../../errors/index.js';
-import { formatDate } from '../../time/clock.js';
-import { describeCertificate, summarize } from '../certificate-summary.js';
-import { keyTypeOf } from './key-type.js';
+import { formatDate } from '../../time/time.js';
+import { describeCertificate, summarize, keyTypeOf } from '../certificate-summary.js';
 import { PemContents } from './pem-contents.js';
 import { type IdentitySnapshot } from './read-identity.js';
 import { type ContextMaker, type Contexts } from './secure-contexts.js';

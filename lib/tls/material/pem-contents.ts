@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { isPlainPath } from '../../config/read-file.js';
+import { isPlainPath } from '../../config/secret.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import { GUIDES } from '../../version.js';
 import { type Input, describeInput } from './read-identity.js';

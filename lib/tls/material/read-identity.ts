@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto';
-import { type Clock } from '../../time/clock.js';
-import { codedError } from '../../errors/error-codes.js';
-import { readSecret } from '../../config/read-file.js';
-import { type TlsInputKey, type TlsSettings } from '../../config/resolved-options.js';
-import { isFile, Secret } from '../../config/secret.js';
-import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
+import { type Clock, within } from '../../time/time.js';
+import { codedError } from '../../errors/service.error.js';
+import { readSecret, isFile, Secret } from '../../config/secret.js';
+import { type TlsInputKey, type TlsSettings } from '../../config/resolve-options.js';
+import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/options.js';
 import { cleanText, type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
-import { within } from '../../time/timers.js';
 
 /** A PEM or passphrase that was read, or the reason why it could not be read. */
 export interface Input {

@@ -1,5 +1,5 @@
-import { certificateRefusal } from '../../exchange/certificate-refusal.js';
-import { type Outcome } from '../../exchange/exchange.types.js';
+import { certificateRefusal } from '../../exchange/response.js';
+import { type Outcome } from '../../exchange/fault.js';
 import { type Identity } from '../client-identity.js';
 
 /**

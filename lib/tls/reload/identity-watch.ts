@@ -1,4 +1,4 @@
-import { type Clock } from '../../time/clock.js';
+import { type Clock } from '../../time/time.js';
 import { type IdentitySnapshot } from '../material/read-identity.js';
 
 export interface WatchSettings {

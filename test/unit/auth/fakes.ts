@@ -4,10 +4,9 @@ import {
   type TokenSource,
 } from '../../../lib/auth/access-token.js';
 import { TokenCache, type TokenCacheSettings } from '../../../lib/auth/cache/token-cache.js';
-import { type Clock } from '../../../lib/time/clock.js';
+import { type Clock } from '../../../lib/time/time.js';
 import { type DescribeOption } from '../../../lib/errors/index.js';
-import { SILENT } from '../../../lib/exchange/io.js';
-import { type Log } from '../../../lib/exchange/io.js';
+import { SILENT, type Log } from '../../../lib/telemetry/log.js';
 
 interface CacheSetUp extends Partial<TokenCacheSettings> {
   source: TokenSource;

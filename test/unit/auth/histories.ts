@@ -7,7 +7,7 @@ import {
   type TokenSource,
 } from '../../../lib/auth/access-token.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../../lib/errors/index.js';
-import { elapsedMs, type Moment, momentOf } from '../../../lib/time/clock.js';
+import { elapsedMs, type Moment, momentOf } from '../../../lib/time/time.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { makeCache } from './fakes.js';
 

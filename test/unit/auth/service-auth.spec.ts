@@ -6,7 +6,7 @@ import {
   ServiceRequestError,
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
-import { type ExchangeRequest, type ExchangeResponse } from '../../../lib/exchange/exchange.types.js';
+import { type ExchangeRequest, type ExchangeResponse } from '../../../lib/exchange/io.js';
 import { type Identity } from '../../../lib/tls/client-identity.js';
 import { createAuthority } from '../../helpers/certificates.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';

@@ -14,12 +14,8 @@ import {
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
 import { exchange as systemExchange } from '../../../lib/exchange/exchange.js';
-import {
-  type Exchange,
-  ExchangeFault,
-  type ExchangeFaultDetails,
-  type ExchangeRequest,
-} from '../../../lib/exchange/exchange.types.js';
+import { type Exchange, type ExchangeRequest } from '../../../lib/exchange/io.js';
+import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/fault.js';
 import { type OnCall, type ServiceCallEvent } from '../../../lib/telemetry/call-event.js';
 import { alertingServer } from '../../helpers/alerting-server.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';

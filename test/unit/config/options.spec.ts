@@ -9,11 +9,11 @@ import {
   OPTIONS,
   type ServiceModuleOptions,
   valueOf,
+  type TokenStore,
 } from '../../../lib/config/options.js';
-import { readRegularFile } from '../../../lib/config/read-file.js';
+import { readRegularFile } from '../../../lib/config/secret.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
-import { isReservedHeader } from '../../../lib/config/rules.js';
-import { type TokenStore } from '../../../lib/config/token-cache.options.js';
+import { isReservedHeader } from '../../../lib/config/option.js';
 import { nameFault, readVariables, variableOf, variablesOf } from '../../../lib/config/variables.js';
 import {
   copyError,

@@ -6,11 +6,11 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { Duplex } from 'node:stream';
 import { createServer as createTlsServer, type TlsOptions, TLSSocket } from 'node:tls';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { certificateVerdict } from '../../../lib/exchange/certificate-refusal.js';
-import { classify } from '../../../lib/exchange/classify.js';
+import { certificateVerdict } from '../../../lib/exchange/response.js';
+import { classify, ExchangeFault } from '../../../lib/exchange/fault.js';
 import { ExchangeProgress } from '../../../lib/exchange/exchange-progress.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
-import { ExchangeFault, type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
+import { type ExchangeRequest } from '../../../lib/exchange/io.js';
 import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { deadPort, httpServer, rawServer, type Loopback } from '../../helpers/loopback.js';
 import { startSimulator } from '../../helpers/simulators.js';

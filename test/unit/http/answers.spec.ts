@@ -21,14 +21,12 @@ import {
   ServiceRequestError,
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
-import { parseRetryAfter } from '../../../lib/exchange/retry-after.js';
-import { CallResponse } from '../../../lib/http/response/call-response.js';
-import { toResponseError } from '../../../lib/http/response/response-error.js';
-import { type AnswerParser } from '../../../lib/http/request/parse-option.js';
-import { describePlaces } from '../../../lib/http/request/parse-option.js';
-import { Call } from '../../../lib/http/request/call.js';
-import { lazyErrorResponse } from '../../../lib/http/response/call-response.js';
-import { answerOf } from '../../../lib/exceptions/exception-answer.js';
+import { parseRetryAfter } from '../../../lib/exchange/response.js';
+import { CallResponse, lazyErrorResponse } from '../../../lib/http/call-response.js';
+import { toResponseError } from '../../../lib/http/call-error.js';
+import { type AnswerParser, describePlaces } from '../../../lib/http/parse-option.js';
+import { Call } from '../../../lib/http/call.js';
+import { answerOf } from '../../../lib/answers/answer.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { type Authority, createAuthority } from '../../helpers/certificates.js';
 import { rawServer } from '../../helpers/loopback.js';
@@ -991,7 +989,7 @@ describe('Retry-After', () => {
   });
 
   it('reads an asctime date as GMT, whatever the time zone of the process', async () => {
-    const file = pathToFileURL(join(import.meta.dirname, '../../../lib/exchange/retry-after.ts'));
+    const file = pathToFileURL(join(import.meta.dirname, '../../../lib/exchange/response.ts'));
     const code = `import { parseRetryAfter } from ${JSON.stringify(file)};
       console.log(parseRetryAfter({ 'retry-after': 'Tue Jan  1 12:00:30 2030' }, ${NOW}));`;
     const node = [process.execPath, '--no-warnings', '--import', REGISTER, '--input-type=module'];

@@ -4,9 +4,9 @@ import { ArrayNotEmpty, IsOptional, IsString, Length } from 'class-validator';
 import { createReadStream } from 'node:fs';
 import { Duplex, PassThrough, Readable, Transform } from 'node:stream';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
-import { checkTimeout } from '../../../lib/exchange/call-limits.js';
+import { checkTimeout } from '../../../lib/config/http.options.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
-import { validateInput } from '../../../lib/http/request/validate-input.js';
+import { validateInput } from '../../../lib/http/validate-input.js';
 
 // A host application may change the defaults of axios before it loads this package.
 const axiosOwn = globalAxios.defaults.transformRequest;

@@ -2,10 +2,10 @@ import { describe, expect, it } from '@jest/globals';
 import { type AxiosResponse, type InternalAxiosRequestConfig } from 'axios';
 import { type RequestListener } from 'node:http';
 import { type ServiceConnectionError } from '../../../lib/errors/index.js';
-import { type Call } from '../../../lib/http/request/call.js';
+import { type Call } from '../../../lib/http/call.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { type ServiceCallEvent } from '../../../lib/telemetry/call-event.js';
-import { nextTurn } from '../../../lib/time/clock.js';
+import { nextTurn } from '../../../lib/time/time.js';
 import { until } from '../../helpers/until.js';
 import { errorOf, failing, setUp } from './setup.js';
 

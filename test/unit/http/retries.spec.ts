@@ -4,22 +4,18 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter, once } from 'node:events';
 import { Agent, type RequestListener } from 'node:http';
 import { ServiceTokenError, type TokenErrorCode } from '../../../lib/errors/index.js';
-import {
-  ExchangeFault,
-  type ExchangeFaultDetails,
-  type ExchangeRequest,
-  type Outcome,
-} from '../../../lib/exchange/exchange.types.js';
-import { Call } from '../../../lib/http/request/call.js';
-import { RetryBudget } from '../../../lib/http/attempts/retry-budget.js';
+import { ExchangeFault, type ExchangeFaultDetails, type Outcome } from '../../../lib/exchange/fault.js';
+import { type ExchangeRequest } from '../../../lib/exchange/io.js';
+import { Call } from '../../../lib/http/call.js';
+import { RetryBudget } from '../../../lib/http/call-runner.js';
 import {
   isOutcomeUnknown,
   isRetryableResponse,
   isRetryableFault,
   outcomeFields,
-} from '../../../lib/http/request/repeatability.js';
+} from '../../../lib/http/repeatability.js';
 import { type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
-import { nextTurn } from '../../../lib/time/clock.js';
+import { nextTurn } from '../../../lib/time/time.js';
 import { deadPort } from '../../helpers/loopback.js';
 import { BEARER, errorOf, failing, firstAnswered, setUp, type Setup } from './setup.js';
 

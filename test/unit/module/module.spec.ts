@@ -17,8 +17,8 @@ import {
   hideOptions,
   hideValue,
   type GivenOptions,
-} from '../../../lib/module/given-options.js';
-import { createModuleClient } from '../../../lib/module/create-module-client.js';
+} from '../../../lib/module/host-config.js';
+import { createModuleClient } from '../../../lib/module/providers.js';
 import { rejection } from '../../helpers/start-module.js';
 
 describe('Provider of the options', () => {

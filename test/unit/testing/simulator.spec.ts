@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { inspect } from 'node:util';
 import { gunzipSync } from 'node:zlib';
-import { routeOf } from '../../../lib/http/request/path-template.js';
+import { routeOf } from '../../../lib/http/call-url.js';
 import { type AnswerFault, type FaultRule } from '../../../lib/testing/faults.js';
 import { knownApiRoutes } from '../../../lib/testing/known-api-routes.js';
 import { type SimulatorFace } from '../../../lib/testing/request-log.js';

@@ -1,8 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
 import { getEventListeners } from 'node:events';
-import { delayAfterRetryAfter, retryDelay } from '../../../lib/time/back-off.js';
-import { systemClock, timerDelay, watching } from '../../../lib/time/clock.js';
-import { sleep, within } from '../../../lib/time/timers.js';
+import {
+  delayAfterRetryAfter,
+  retryDelay,
+  systemClock,
+  timerDelay,
+  watching,
+  sleep,
+  within,
+} from '../../../lib/time/time.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { blockEventLoop } from '../../helpers/block-event-loop.js';
 

@@ -11,7 +11,8 @@ import { runInNewContext } from 'node:vm';
 import { shakeHands } from '../../../lib/cli/doctor/handshake.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
-import { type ExchangeFault, type ExchangeRequest } from '../../../lib/exchange/exchange.types.js';
+import { type ExchangeFault } from '../../../lib/exchange/fault.js';
+import { type ExchangeRequest } from '../../../lib/exchange/io.js';
 import {
   KeepAliveAgent,
   plainConnector,

@@ -1,8 +1,7 @@
-import { systemClock } from '../../../lib/time/clock.js';
-import { valueOf } from '../../../lib/config/options.js';
+import { systemClock } from '../../../lib/time/time.js';
+import { valueOf, type TlsIdentityPems } from '../../../lib/config/options.js';
 import { variableOf } from '../../../lib/config/variables.js';
-import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
-import { type TlsInputs, type TlsSettings } from '../../../lib/config/resolved-options.js';
+import { type TlsInputs, type TlsSettings } from '../../../lib/config/resolve-options.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { checkIdentity } from '../../../lib/tls/material/check-identity.js';
 import { readIdentity } from '../../../lib/tls/material/read-identity.js';

@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
 import { type SecretSource } from '../../../lib/config/secret.js';
-import { type RawBody, verifyWebhook } from '../../../lib/webhooks/verify-webhook.js';
-import { WebhooksService } from '../../../lib/webhooks/webhooks.service.js';
+import { type RawBody, verifyWebhook, WebhooksService } from '../../../lib/webhooks/webhooks.service.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { rejection } from '../../helpers/start-module.js';
 

@@ -1,0 +1,124 @@
+import { type IncomingHttpHeaders } from 'node:http';
+import { type ExchangeResponse } from './io.js';
+import { type Outcome } from './fault.js';
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+/**
+ * Parses JSON. Returns undefined for text that is not JSON. Ignores a byte order mark
+ * (https://www.rfc-editor.org/rfc/rfc8259#section-8.1).
+ */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The beginning of an HTTP date (https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7). Without this check, Date.parse would read
+ * "-5" as a date in 2001.
+ */
+const HTTP_DATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /;
+/** The maximum (https://www.rfc-editor.org/rfc/rfc9111#section-1.2.2). A longer time is reduced to it. */
+const MAX_SECONDS = 2 ** 31;
+
+/**
+ * Reads an HTTP date, also in the two obsolete formats (RFC 850 and asctime). An asctime date names no time zone. Date.parse would
+ * read it as local time, but HTTP dates are always in GMT.
+ * @returns milliseconds since the epoch, or NaN
+ */
+export function parseHttpDate(text: string | undefined): number {
+  const date = text?.trim() ?? '';
+  return HTTP_DATE.test(date) ? Date.parse(/\d$/.test(date) ? `${date} GMT` : date) : NaN;
+}
+
+/**
+ * Reads a Retry-After header (https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3), which has seconds or a date. A date is compared
+ * with the server's own clock (its Date header, plus the Age that a cache adds), because this machine's clock may differ by
+ * minutes.
+ * @param now this machine's clock in milliseconds since the epoch, for a response without a Date header
+ * @returns whole seconds from 0 (the date has passed) to 2^31; undefined if the header is absent or not valid. The caller may
+ * have less time than that.
+ */
+export function parseRetryAfter(headers: IncomingHttpHeaders | undefined, now: number): number | undefined {
+  const text = headers?.['retry-after']?.trim();
+  if (!text) return undefined;
+  if (/^\d+(\.\d+)?$/.test(text)) return Math.min(MAX_SECONDS, Math.ceil(Number(text)));
+  const sentAt = parseHttpDate(headers?.date) + 1_000 * (Number(headers?.age) || 0);
+  const seconds = (parseHttpDate(text) - (Number.isNaN(sentAt) ? now : sentAt)) / 1_000;
+  return Number.isNaN(seconds) ? undefined : Math.min(MAX_SECONDS, Math.max(0, Math.ceil(seconds)));
+}
+
+const MAX_PAGE_BYTES = 4_096;
+
+/** Whether the response is an HTML page. The service itself sends JSON, so a proxy, a login page or a website has responded. */
+export function isPage(response: Pick<ExchangeResponse, 'headers' | 'body'>): boolean {
+  const isHtml = /html/i.test(response.headers['content-type'] ?? '');
+  return isHtml || /^\s*<(!doctype|html|\?xml)/i.test(bodyStart(response));
+}
+
+/**
+ * What a response says about our client certificate, if a reverse proxy in front of the service checks it:
+ * - `refused`: status 495 or 496 of nginx, or a page with status 400, 401 or 403 that mentions a certificate
+ * - `perhaps`: any other page with status 401 or 403, because HAProxy and Apache do not say why they deny access
+ */
+export function certificateVerdict(response: ExchangeResponse): 'refused' | 'perhaps' | undefined {
+  const { status } = response;
+  if (status === 495 || status === 496) return 'refused';
+  if (![400, 401, 403].includes(status) || !isPage(response)) return undefined;
+  if (/certificate/i.test(bodyStart(response))) return 'refused';
+  return status === 400 ? undefined : 'perhaps';
+}
+
+/** Whether the response says that no certificate arrived: nginx's status 496, or its page "No required SSL certificate was sent". */
+export function saysCertificateMissing(response: ExchangeResponse): boolean {
+  if (response.status === 496) return true;
+  const isSaid = /\bno (required )?((SSL|TLS|client) )*certificate\b/i.test(bodyStart(response));
+  return isSaid && certificateVerdict(response) === 'refused';
+}
+
+/**
+ * Whether Apache refused because it asks for the client certificate in a Location, which is after it has read the request. Over
+ * TLS 1.3 that needs post-handshake authentication (https://www.rfc-editor.org/rfc/rfc8446#section-4.6.2), which Node does not
+ * support (https://github.com/nodejs/node/issues/36926).
+ */
+export function requestsCertificateLate(response: ExchangeResponse): boolean {
+  return certificateVerdict(response) === 'perhaps' && /Post-Handshake Auth/i.test(bodyStart(response));
+}
+
+export const LATE_CERTIFICATE_REQUEST =
+  'asks for the client certificate after the request, which Node does not support over TLS 1.3';
+export const REQUEST_CERTIFICATE_EARLIER =
+  'Nothing is wrong with the certificate. Ask who runs the server at {address}: Apache asks so late if SSLVerifyClient is in a Location or Directory. It has to ask in the handshake (SSLVerifyClient for the whole virtual host).';
+
+/**
+ * Whether a response through a sidecar may come from the sidecar itself, for example because the service refused its client
+ * certificate. Caddy then sends 502 with an empty body. nginx sends a page with 502, HAProxy with 502 or 503, and Apache with
+ * 500 or 502. The service itself sends JSON.
+ */
+export function isFromSidecar({ status, body }: Pick<ExchangeResponse, 'status' | 'body'>): boolean {
+  return [500, 502, 503].includes(status) && parseJson(body.toString('utf8')) === undefined;
+}
+
+export const SIDECAR_FAILED = 'the sidecar on this machine got no response from the service';
+export const CHECK_SIDECAR_CERTIFICATE =
+  'Look into the log of the sidecar at {address}. If it says that the service ended the connection or sent an alert, the service refused the client certificate of the sidecar: check that certificate, its key and its dates, and that it is of this application and this environment.';
+
+function bodyStart({ body }: Pick<ExchangeResponse, 'body'>): string {
+  return body.subarray(0, MAX_PAGE_BYTES).toString('latin1');
+}
+
+/** Whether an exchange failed because of our client certificate: in the handshake, or by the response of a reverse proxy. */
+export function certificateRefusal({ response, fault }: Outcome): 'refused' | 'perhaps' | undefined {
+  if (response) return certificateVerdict(response);
+  if (fault.certificateRefused) return 'refused';
+  return fault.certificateSuspected ? 'perhaps' : undefined;
+}

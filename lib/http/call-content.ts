@@ -1,0 +1,154 @@
+import { type InternalAxiosRequestConfig, type AxiosHeaderValue, type AxiosRequestHeaders } from 'axios';
+import { cleanText, ServiceRequestError } from '../errors/index.js';
+import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
+import { EXCHANGE_HEADERS } from '../exchange/io.js';
+
+export interface EncodedBody {
+  body?: string | Uint8Array;
+  /** The content type that the body needs, such as that of a form with its boundary. */
+  contentType?: string;
+}
+
+const NO_BODY: EncodedBody = {};
+const INSTEAD =
+  'send a string, Buffer, FormData or Blob; to stream, use a client of your own with auth.httpsAgent and auth.authorizationHeaders()';
+
+/**
+ * Refuses a stream as the body. A stream can be sent only once, so neither a retry nor a replay would be possible. The stream
+ * belongs to the host application, so it is not read, not closed, and gets no listener. Throws ServiceRequestError.
+ */
+function refuseStream(data: unknown): void {
+  if (typeof data !== 'object' || data === null) return;
+  const { pipe, getReader, getBoundary } = data as Record<string, unknown>;
+  if (typeof pipe === 'function' && typeof getBoundary === 'function') {
+    throw ServiceRequestError.of(
+      'data',
+      "is a form of the form-data package; use the global FormData, with Blobs for a file's bytes",
+    );
+  }
+  const isStream =
+    typeof pipe === 'function' || typeof getReader === 'function' || Symbol.asyncIterator in data;
+  if (isStream) throw ServiceRequestError.of('data', `is a stream; ${INSTEAD}`);
+}
+
+/** Makes the error for data or params that cannot be encoded. */
+export function notEncoded(property: string, error: unknown): ServiceRequestError {
+  const { message } = Object(error) as Partial<Error>;
+  return ServiceRequestError.of(property, cleanText(`could not be encoded (${String(message)})`, [], 200));
+}
+
+const FORM = 'application/x-www-form-urlencoded;charset=utf-8';
+
+/** A string that begins like a JSON object or array. */
+const JSON_TEXT = /^\s*[[{]/;
+
+/**
+ * Runs before the host application's `transformRequest`. Refuses streams, and sets the content type if the application has not
+ * set one. Axios then sets the content type of a form for any other string.
+ */
+export function prepareBody(config: InternalAxiosRequestConfig): void {
+  const { headers } = config;
+  const data: unknown = config.data;
+  if (typeof data === 'string' && JSON_TEXT.test(data)) headers.setContentType('application/json', false);
+  if (typeof data !== 'object' || data === null) return;
+  refuseStream(data);
+  // Axios's own transform, which the host application may use, would send the whole ArrayBuffer behind a view.
+  if (ArrayBuffer.isView(data)) config.data = bytesOf(data);
+  const kind = classNameOf(data);
+  if (kind === 'URLSearchParams') headers.setContentType(FORM, false);
+  else if (!SENT_AS_IS.has(kind) && !ArrayBuffer.isView(data))
+    headers.setContentType('application/json', false);
+}
+
+/** Classes that are not sent as JSON. They are compared by name, because they may come from another realm or a polyfill. */
+const SENT_AS_IS = new Set(['ArrayBuffer', 'Blob', 'File', 'FormData', 'URLSearchParams']);
+
+function classNameOf(data: unknown): string {
+  return Object.prototype.toString.call(data).slice(8, -1);
+}
+
+/**
+ * Encodes a body after axios and the host application's `transformRequest` have run. An object becomes JSON. Strings, bytes,
+ * forms and Blobs are sent byte for byte, because the application may have signed them. Returns a promise for forms and Blobs
+ * only. Throws ServiceRequestError for a body that cannot be sent.
+ */
+export function encodeBody({
+  headers,
+  data,
+}: Pick<InternalAxiosRequestConfig, 'headers' | 'data'>): EncodedBody | Promise<EncodedBody> {
+  if (data === undefined) return NO_BODY;
+  const contentType = String(headers.getContentType() ?? '');
+  const isJson = contentType.includes('application/json');
+  if (data === null && !isJson) return NO_BODY;
+  refuseStream(data);
+  if (typeof data === 'string') return { body: data };
+  if (ArrayBuffer.isView(data)) return { body: bytesOf(data) };
+  if (data instanceof ArrayBuffer) return { body: Buffer.from(data) };
+  const kind = classNameOf(data);
+  if (kind === 'URLSearchParams') return { body: (data as URLSearchParams).toString() };
+  if (data instanceof FormData || data instanceof Blob) return encodeForm(data);
+  const isValue = ['number', 'boolean', 'bigint'].includes(typeof data) && isJson;
+  if (SENT_AS_IS.has(kind) || (typeof data !== 'object' && !isValue)) {
+    throw ServiceRequestError.of('data', 'is of a kind that cannot be sent');
+  }
+  if (/form/i.test(contentType)) {
+    throw ServiceRequestError.of(
+      'data',
+      'is an object, but the content type is that of a form: send URLSearchParams or FormData',
+    );
+  }
+  return { body: toJson(data), contentType: contentType || 'application/json' };
+}
+
+function toJson(data: unknown): string | undefined {
+  try {
+    return JSON.stringify(data);
+  } catch (error) {
+    throw notEncoded('data', error);
+  }
+}
+
+async function encodeForm(data: FormData | Blob): Promise<EncodedBody> {
+  const encoded = new Response(data);
+  const contentType = encoded.headers.get('content-type') ?? undefined;
+  return { body: Buffer.from(await encoded.arrayBuffer()), contentType };
+}
+
+/** The bytes of the view alone, without the rest of the ArrayBuffer behind it. */
+function bytesOf(data: ArrayBufferView): Buffer {
+  return Buffer.isBuffer(data) ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+}
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
+
+/**
+ * Copies the headers that the host application has set, with names in lower case and without credentials. The application may
+ * pass on its own caller's headers, so `accept-encoding` is replaced by the encodings that we can decode, and `range` is
+ * dropped if the response is JSON.
+ * @throws ServiceRequestError for a name or a value that cannot be sent
+ */
+export function takeHeaders(
+  headers: Record<string, string>,
+  given: AxiosRequestHeaders,
+  readsJson: boolean,
+  appTokenHeader: string,
+): void {
+  headers.accept = readsJson ? 'application/json' : '*/*';
+  headers['accept-encoding'] = ACCEPTED_ENCODINGS;
+  for (const name of Object.keys(given)) {
+    const key = name.toLowerCase();
+    const value = given[name] as AxiosHeaderValue | undefined;
+    if (value === null || value === undefined || value === false || EXCHANGE_HEADERS.has(key)) continue;
+    if (key === 'authorization' || key === appTokenHeader) continue;
+    if (key === 'accept-encoding' || (key === 'range' && readsJson)) continue;
+    const text = Array.isArray(value) ? value.join(', ') : String(value);
+    if (!HEADER_NAME.test(key))
+      throw ServiceRequestError.of('a header', 'has a name that no header can have');
+    if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
+      throw ServiceRequestError.of(`header ${key}`, 'holds a character no header can hold');
+    }
+    headers[key] = text;
+  }
+  // A part of a compressed body cannot be decoded (RFC 9110, section 14.2).
+  if (headers.range !== undefined) headers['accept-encoding'] = 'identity';
+}

@@ -1,0 +1,89 @@
+import { ServiceApiError } from '../errors/index.js';
+import { certificateRefusal } from '../exchange/response.js';
+import { type ExchangeResponse } from '../exchange/io.js';
+import { type Outcome } from '../exchange/fault.js';
+import { eventErrorCode, reportCall } from '../telemetry/call-event.js';
+import { CallResponse } from './call-response.js';
+import { sentCorrelationId, type Call, type ClientContext } from './call.js';
+
+/** Reports calls: writes log lines, and an event for `http.onCall`. */
+export class CallObserver {
+  readonly #client: ClientContext;
+
+  constructor(client: ClientContext) {
+    this.#client = client;
+  }
+
+  succeeded(call: Call, status: number): void {
+    this.#reportEvent(call);
+    if (this.#client.options.http.logCalls) this.#log(call, String(status));
+  }
+
+  failed(call: Call, error: unknown): void {
+    const code = eventErrorCode(error, call.signal);
+    const isErrorResponse = error instanceof ServiceApiError && error.code === 'api_error';
+    this.#reportEvent(call, code);
+    this.#log(call, isErrorResponse ? String(error.status) : code);
+  }
+
+  /** Warns that an attempt failed and that another one follows. */
+  retrying(call: Call, outcome: Outcome): void {
+    const { response, fault } = outcome;
+    const reason = fault?.kind ?? String(response?.status);
+    const why = [reason, REFUSALS[certificateRefusal(outcome) ?? '']].filter(Boolean).join(', ');
+    this.#client.io.log.warn(
+      `${call.name}: ${why}${this.#describeId(call, response)}; another attempt follows`,
+    );
+  }
+
+  #reportEvent(call: Call, error?: string): void {
+    const { onCall } = this.#client.options.http;
+    if (!onCall) return;
+    const { method, attempts, response } = call;
+    reportCall(onCall, {
+      kind: 'api',
+      method,
+      route: call.route,
+      attempts,
+      durationMs: performance.now() - call.startedAt,
+      status: response?.status,
+      correlationId: response && new CallResponse(response, call, this.#client).correlationId,
+      requestId: sentCorrelationId(call),
+      error,
+    });
+  }
+
+  #log(call: Call, what: string): void {
+    const { io, options } = this.#client;
+    const durationMs = Math.round(performance.now() - call.startedAt);
+    const details = options.http.logCalls ? this.#detailsOf(call) : this.#describeId(call, call.response);
+    io.log.debug(`${call.name}: ${what} after ${durationMs} ms${details}`);
+  }
+
+  #detailsOf(call: Call): string {
+    const { attempts, response } = call;
+    const tried = `${attempts} attempt${attempts === 1 ? '' : 's'}`;
+    return `, ${tried}, ${describeCredentials(call)}${this.#describeId(call, response)}`;
+  }
+
+  #describeId(call: Call, response: ExchangeResponse | undefined): string {
+    const id =
+      (response && new CallResponse(response, call, this.#client).correlationId) ?? sentCorrelationId(call);
+    return id ? `, correlation id ${id}` : '';
+  }
+}
+
+/** Names the kinds of the credentials only, because many people may read a log. */
+function describeCredentials(call: Call): string {
+  const { certificate, url } = call;
+  const kinds: string[] = Object.keys(call.getCredentials()).map((name) =>
+    name === 'Authorization' ? 'bearer' : 'app token',
+  );
+  if (certificate && url.protocol === 'https:') kinds.push('client certificate');
+  return kinds.length === 0 ? 'without credentials' : `with ${kinds.join(', ')}`;
+}
+
+const REFUSALS: Record<string, string> = {
+  refused: 'the client certificate was refused',
+  perhaps: 'the client certificate was perhaps refused',
+};

@@ -1,0 +1,130 @@
+import { type AxiosRequestConfig } from 'axios';
+import { ServiceRequestError } from '../errors/index.js';
+import { hintIfString } from '../config/http.options.js';
+import { type AnswerParser } from './parse-option.js';
+import { type PathParams } from './call-url.js';
+
+/** Options of every call. */
+export interface CallOptions {
+  /** Aborts this call, which then rejects with `signal.reason`. */
+  signal?: AbortSignal | undefined;
+  /**
+   * Milliseconds for the whole call, at most a day. Retries, the body and the application's interceptors are included. Default:
+   * `http.timeout`, also for 0.
+   */
+  timeout?: number | undefined;
+}
+
+/** Gives the body of the response its type. */
+export interface ParseOption<T> {
+  /**
+   * A function or a Standard Schema that checks the body of the response. The call resolves with what it returns. For a
+   * response without a body it gets `undefined`. If the body does not fit, the call rejects with a ServiceApiError
+   * `invalid_response`, which keeps the body in `response.data`. The error's message names the places in the body, but shows no
+   * value and nothing of what the parser threw. `parse` runs once, after the call: no retry follows, and neither `timeout` nor
+   * `signal` ends an asynchronous `parse`.
+   */
+  parse?: AnswerParser<T> | undefined;
+}
+
+/** Options of a call that may change something. */
+export interface HeaderOptions extends CallOptions {
+  /** Further headers, such as a correlation id. Authenticating headers are ignored: the module sets its own. */
+  headers?: Record<string, string> | undefined;
+  /**
+   * For a POST or PATCH that the service executes only once for each key. All attempts send this key (1 to 255 visible ASCII
+   * characters), or with `true` a random UUID, in the header `http.idempotencyHeader`. The call is then retried like a GET. If
+   * the outcome is unknown all the same, the error has the key. Without a key (also for `undefined`) the call is not retried
+   * after it may have been executed.
+   */
+  idempotencyKey?: true | string | undefined;
+  /** Number of retries, 0 to 10, in place of `http.retries`. */
+  retries?: number | undefined;
+  /** Milliseconds for each attempt that a retry may follow, in place of `http.attemptTimeout`. */
+  attemptTimeout?: number | undefined;
+}
+
+/** Options of a call by its path. */
+export interface HttpCallOptions extends HeaderOptions {
+  /** Query parameters. */
+  params?: Record<string, unknown> | URLSearchParams | undefined;
+  /** How `params` are written, as in axios. Example: `{ indexes: null }` gives `a=1&a=2`. */
+  paramsSerializer?: AxiosRequestConfig['paramsSerializer'] | undefined;
+  /**
+   * The values of the names in the path: `{ order_id }` for `/orders/v1/{order_id}`. Each value is encoded, so that a slash in
+   * it does not lead to another path. Errors, logs and events then show the template. Pass `{}` for a path that contains no
+   * ids, so that it is shown as it is.
+   */
+  pathParams?: PathParams | undefined;
+  /** The call changes nothing, whatever its method, such as a POST that only reads. It is then retried like a GET. */
+  readOnly?: boolean | undefined;
+  /** Maximum size of the decompressed response body in bytes, in place of `http.maxResponseBytes`. */
+  maxResponseBytes?: number | undefined;
+  /**
+   * How the body of a successful response is read, if not as JSON: `text` gives a string, `bytes` a Uint8Array. `parse` gets
+   * the same. The body of an error response is read as JSON all the same.
+   */
+  responseType?: ResponseType | undefined;
+}
+
+/** How the body of a successful response is read, if not as JSON. */
+export type ResponseType = 'text' | 'bytes';
+
+/** Options of a call by its path, with method and body. */
+export interface HttpRequestOptions extends HttpCallOptions {
+  /** Default GET. */
+  method?: string | undefined;
+  /**
+   * The body. An object is sent as JSON; a Buffer, typed array, URLSearchParams, FormData or Blob as it is. A string is sent
+   * byte for byte, whatever its content type. If no content type is set, a string that begins with `{` or `[` is sent as
+   * application/json.
+   */
+  data?: unknown;
+}
+
+/** Returns the whole number, or undefined if the option is not set. Throws ServiceRequestError for any other value. */
+export function checkWhole(
+  option: 'retries' | 'maxResponseBytes',
+  value: unknown,
+  min: number,
+  max: number,
+): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
+  throw ServiceRequestError.ofMisuse(
+    option,
+    `must be a whole number from ${min} to ${max}${hintIfString(value)}`,
+  );
+}
+
+/** In axios, `arraybuffer` means a Buffer. */
+const TYPES: readonly unknown[] = ['json', 'text', 'bytes', 'arraybuffer'];
+
+/** Throws ServiceRequestError for the other response types of axios: for `stream`, the caller would get a string. */
+export function checkResponseType(type: unknown): void {
+  if (TYPES.includes(type)) return;
+  throw ServiceRequestError.ofMisuse(
+    'responseType',
+    "must be 'json', 'text' or 'bytes'; to stream, use a client of your own with auth.httpsAgent",
+  );
+}
+
+/** Throws ServiceRequestError for a key that the call cannot have. */
+export function checkIdempotencyKey(
+  key: unknown,
+  method: string,
+  readOnly: boolean,
+): true | string | undefined {
+  if (key === undefined || key === null) return undefined;
+  const isKey = key === true || (typeof key === 'string' && /^[\x21-\x7e]{1,255}$/.test(key));
+  if (!isKey) {
+    throw ServiceRequestError.ofMisuse('idempotencyKey', 'must be true or 1 to 255 visible ASCII characters');
+  }
+  if (readOnly || (method !== 'POST' && method !== 'PATCH')) {
+    throw ServiceRequestError.ofMisuse(
+      'idempotencyKey',
+      'is for a POST or PATCH, and cannot be combined with readOnly',
+    );
+  }
+  return key;
+}

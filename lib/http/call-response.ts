@@ -1,0 +1,191 @@
+import {
+  type ApiErrorDetails,
+  type ApiErrorResponse,
+  cleanText,
+  containsSecret,
+  ServiceApiError,
+} from '../errors/index.js';
+import { isPage, parseJson, isSuccess, parseRetryAfter } from '../exchange/response.js';
+import { type ExchangeResponse } from '../exchange/io.js';
+import { sentCorrelationId, type Call, type ErrorClient } from './call.js';
+import { isSafe, outcomeFields } from './repeatability.js';
+
+const MAX_ERROR_BYTES = 65_536;
+
+/** What the error says if a successful response has a body that cannot be used. */
+interface UnusableBody {
+  what: string;
+  hint: string;
+  options?: readonly string[];
+}
+
+/** The response to a call: reads the body for the caller, and makes the fields of errors about the response. */
+export class CallResponse {
+  constructor(
+    readonly received: ExchangeResponse,
+    readonly call: Call,
+    readonly client: ErrorClient,
+  ) {}
+
+  /** The beginning of a message about this response: `GET /banks/v1: HTTP 503`. */
+  get name(): string {
+    return `${this.call.name}: HTTP ${this.received.status}`;
+  }
+
+  /** The correlation id that the service sent. */
+  get correlationId(): string | undefined {
+    const { headers } = this.received;
+    const answered = headers[this.client.options.http.correlationIdHeader] ?? headers['x-request-id'];
+    return answered === undefined ? undefined : cleanText(String(answered), this.secrets, 128);
+  }
+
+  /** Secrets that the response might echo. The app token is among them even if the call was sent without it. */
+  get secrets(): readonly string[] {
+    const secrets = this.call.getSecrets();
+    const appToken = this.client.options.appToken?.reveal();
+    return appToken === undefined || secrets.includes(appToken) ? secrets : [...secrets, appToken];
+  }
+
+  /** The fields that all errors about this response have. */
+  get errorFields() {
+    const { received: response, call } = this;
+    return {
+      status: response.status,
+      method: call.method,
+      path: call.url.pathname,
+      route: call.route,
+      correlationId: this.correlationId ?? sentCorrelationId(call),
+      retryAfter: parseRetryAfter(response.headers, Date.now()),
+      ...outcomeFields(call, { response }),
+    };
+  }
+
+  /**
+   * Makes the property `response` of an error. The app token is not a secret there: it is the application's id, which the
+   * service may name.
+   */
+  toErrorResponse(json: unknown): () => ApiErrorResponse {
+    const { appToken, appTokenHeader } = this.client.options;
+    const bearers = this.call.getSecrets().filter((secret) => secret !== appToken?.reveal());
+    return lazyErrorResponse(this.received, json, bearers, appTokenHeader);
+  }
+
+  /**
+   * Reads the body of a response that counts as a success. Throws ServiceApiError `invalid_response`.
+   * @param type the responseType of axios, in which `arraybuffer` means a Buffer
+   */
+  readBody(type: string | undefined): unknown {
+    const { status, body } = this.received;
+    if (type === 'arraybuffer') return body;
+    // A copy, because Node's small Buffers share one piece of memory, and `bytes.buffer` would show the data of others.
+    if (type === 'bytes') return new Uint8Array(body);
+    if (type === 'text') return this.#text();
+    if (isSuccess(status)) return this.#json();
+    const text = body.toString('utf8');
+    return parseJson(text) ?? text;
+  }
+
+  /** Makes the error for a body that `parse` refused. The error keeps the body. */
+  toParseError(body: unknown, where: string): ServiceApiError {
+    const data = body instanceof Uint8Array ? undefined : body;
+    const said = `but parse refused the ${body === undefined ? 'missing ' : ''}body${where}`;
+    return this.#unusable(said, { response: this.toErrorResponse(data), retryable: false });
+  }
+
+  /**
+   * Decodes the body in the charset of the content type. Removes a byte order mark, which would otherwise become a part of the
+   * first column's name in a CSV.
+   */
+  #text(): string {
+    const { body, headers } = this.received;
+    const [, charset = 'utf-8'] = /;\s*charset="?([^\s;"]+)/i.exec(headers['content-type'] ?? '') ?? [];
+    try {
+      return new TextDecoder(charset).decode(body);
+    } catch {
+      throw this.#invalid({
+        what: 'text in a charset that is not known',
+        hint: "Set responseType 'bytes', and decode them yourself.",
+      });
+    }
+  }
+
+  /**
+   * Parses the body. Returns undefined for 204, 205 and HEAD. The service does not document a body for methods that change
+   * something, so an empty one is undefined there too.
+   */
+  #json(): unknown {
+    const { status, body, untilClose } = this.received;
+    if (status === 204 || status === 205 || this.call.method === 'HEAD') return undefined;
+    const text = body.toString('utf8');
+    const json = parseJson(text);
+    // If the body ends only because the connection was closed, a number may be the beginning of a longer number. Node does not
+    // show whether the server announced the end of the connection (close_notify; RFC 9112, section 9.8).
+    if (json !== undefined && !(untilClose && typeof json === 'number')) return json;
+    const isEmpty = text.trim() === '';
+    if (isEmpty && !isSafe({ method: this.call.method })) return undefined;
+    const { describeOption, addresses } = this.client.options;
+    const { baseOption } = addresses;
+    const address = `${describeOption(baseOption)}, with its path if it has one.`;
+    throw this.#invalid({ ...explainBody(this.received, isEmpty, address), options: [baseOption] });
+  }
+
+  #invalid({ what, hint, options = [] }: UnusableBody): ServiceApiError {
+    return this.#unusable(`with ${what}`, { response: this.toErrorResponse(undefined), hint, options });
+  }
+
+  #unusable(said: string, details: Partial<ApiErrorDetails>): ServiceApiError {
+    const wasExecuted = !isSafe(this.call) && isSuccess(this.received.status);
+    return new ServiceApiError({
+      ...this.errorFields,
+      ...details,
+      code: 'invalid_response',
+      message: `${this.name}, ${said}.${wasExecuted ? ' By its status the call was executed.' : ''}`,
+      saysOutcome: wasExecuted,
+    });
+  }
+}
+
+function explainBody(response: ExchangeResponse, isEmpty: boolean, address: string): UnusableBody {
+  const hint = `Check ${address}`;
+  if (isPage(response)) {
+    const others =
+      "the response does not come from the service's API, but for example from a website, a login page or a proxy";
+    return { what: `a page (HTML): ${others}`, hint };
+  }
+  if (isEmpty) return { what: 'an empty body', hint };
+  const reading = "If it is not meant to be JSON, set responseType 'text' or 'bytes' in ServiceHttpService.";
+  return { what: 'a body that is not JSON', hint: `${reading} If it is, check ${address}` };
+}
+
+/**
+ * Makes the property `response` of an error, without credentials. Searching a long body for them takes long, so the returned
+ * function does it when the property is first read.
+ * @param json the parsed body; undefined if it is not JSON
+ */
+export function lazyErrorResponse(
+  { status, headers, body }: ExchangeResponse,
+  json: unknown,
+  secrets: readonly string[],
+  appTokenHeader: string,
+): () => ApiErrorResponse {
+  const hidden = ['set-cookie', 'authorization', appTokenHeader.toLowerCase()];
+  const make = (): ApiErrorResponse => {
+    const texts = Object.entries(headers).map(([name, value = '']) => [name, String(value)]);
+    const shown = texts.filter(
+      (header) => !hidden.includes(header[0]) && !header.some((text) => containsSecret(text, secrets)),
+    );
+    const data = body.length <= MAX_ERROR_BYTES && isClean(json, secrets) ? json : undefined;
+    return { status, headers: Object.fromEntries(shown) as Record<string, string>, data };
+  };
+  let made: ApiErrorResponse | undefined;
+  return () => (made ??= make());
+}
+
+function isClean(json: unknown, secrets: readonly string[]): boolean {
+  try {
+    return !containsSecret(JSON.stringify(json) ?? '', secrets);
+  } catch {
+    // The body is nested too deep for JSON.stringify().
+    return false;
+  }
+}
