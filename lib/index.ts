@@ -21,7 +21,11 @@ export {
 } from './config/options.js';
 export { type PemValue, type SecretSource, type SecretValue } from './config/secret.js';
 export { serviceConfig } from './config/variables.js';
-export { type ServiceTlsOptions, type TlsIdentityPems, type TlsIdentitySource } from './config/options.js';
+export {
+  type ServiceTlsOptions,
+  type TlsIdentityPems,
+  type TlsIdentitySource,
+} from './config/tls.options.js';
 export { type ServiceTokenCacheOptions, type TokenStore } from './config/options.js';
 export { type ServiceUrls } from './config/options.js';
 export { type ServiceWebhookOptions } from './config/options.js';

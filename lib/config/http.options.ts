@@ -5,10 +5,12 @@ import { type ServiceCallEvent } from '../telemetry/call-event.js';
 import {
   Flag,
   FlagOrNames,
+  type Given,
   IsFunction,
   IsHeaderName,
   IsProductTokens,
   IsProxy,
+  OptionsSection,
   WholeNumber,
 } from './option.js';
 import { RESOURCE_NAMES, type ResourceName } from './names.js';
@@ -54,11 +56,11 @@ export function allowManyListeners(signal: AbortSignal): void {
   setMaxListeners(0, signal);
 }
 
-/** Limits, retries, paths and the proxy of calls. */
-export class ServiceHttpOptions {
+/** Limits, retries, paths and the proxy of calls. Each value here is the default of its option. */
+export class HttpOptions extends OptionsSection<ServiceHttpOptions> {
   /** Milliseconds for a whole call, including retries and the response body. Default 30,000. SERVICE_HTTP_TIMEOUT */
   @WholeNumber('HTTP_TIMEOUT', 1, DAY_MS, 'milliseconds')
-  timeout?: number | undefined;
+  timeout = 30_000;
 
   /**
    * Milliseconds for one attempt, so that a call whose attempt hangs is retried. It applies only to attempts that may be
@@ -66,11 +68,11 @@ export class ServiceHttpOptions {
    * SERVICE_HTTP_ATTEMPT_TIMEOUT
    */
   @WholeNumber('HTTP_ATTEMPT_TIMEOUT', 1, DAY_MS, 'milliseconds')
-  attemptTimeout?: number | undefined;
+  attemptTimeout?: number;
 
   /** Milliseconds to connect, including TLS; also for the token endpoint. Default 5,000. SERVICE_HTTP_CONNECT_TIMEOUT */
   @WholeNumber('HTTP_CONNECT_TIMEOUT', 1, DAY_MS, 'milliseconds')
-  connectTimeout?: number | undefined;
+  connectTimeout = 5_000;
 
   /**
    * Milliseconds for which a connection may have been idle before it is reused:
@@ -82,25 +84,25 @@ export class ServiceHttpOptions {
    * Default 4,000. SERVICE_HTTP_IDLE_TIMEOUT
    */
   @WholeNumber('HTTP_IDLE_TIMEOUT', 0, DAY_MS, 'milliseconds')
-  idleTimeout?: number | undefined;
+  idleTimeout = 4_000;
 
   /**
    * Retries after the first attempt. A POST, PUT, PATCH or DELETE without an idempotency key or `readOnly` is retried only if
    * it was certainly not executed. Default 2. SERVICE_HTTP_RETRIES
    */
   @WholeNumber('HTTP_RETRIES', 0, 10, 'attempts')
-  retries?: number | undefined;
+  retries = 2;
 
   /** The most bytes of a response body after decompression. Default 10 MiB. SERVICE_HTTP_MAX_RESPONSE_BYTES */
   @WholeNumber('HTTP_MAX_RESPONSE_BYTES', 1, MAX_RESPONSE_BYTES, 'bytes')
-  maxResponseBytes?: number | undefined;
+  maxResponseBytes = 10 * 1024 * 1024;
 
   /**
    * Maximum connections per origin. During a certificate rotation the old pool drains while the new one fills, so there can
    * briefly be twice as many. Token requests have one more connection. Default 50. SERVICE_HTTP_MAX_SOCKETS
    */
   @WholeNumber('HTTP_MAX_SOCKETS', 1, 65_535, 'connections')
-  maxSockets?: number | undefined;
+  maxSockets = 50;
 
   /**
    * Whether paths of resources end in a slash, as in `/banks/v1/` (docs/service.md#calls): true, false, or the names of the
@@ -108,7 +110,7 @@ export class ServiceHttpOptions {
    * SERVICE_HTTP_TRAILING_SLASH
    */
   @FlagOrNames('HTTP_TRAILING_SLASH', RESOURCE_NAMES)
-  trailingSlash?: boolean | ResourceName | readonly ResourceName[] | undefined;
+  trailingSlash: boolean | ResourceName | readonly ResourceName[] = false;
 
   /**
    * The proxy for https addresses:
@@ -120,7 +122,7 @@ export class ServiceHttpOptions {
    * SERVICE_HTTP_PROXY
    */
   @IsProxy('HTTP_PROXY')
-  proxy?: string | undefined;
+  proxy?: string;
 
   /**
    * The application's product tokens (RFC 9110, 10.1.5), such as `acme-banking/2.1`. They precede
@@ -128,14 +130,14 @@ export class ServiceHttpOptions {
    * replaces both. SERVICE_HTTP_USER_AGENT
    */
   @IsProductTokens('HTTP_USER_AGENT')
-  userAgent?: string | undefined;
+  userAgent?: string;
 
   /**
    * The header of the correlation id, in requests (`requestId`) and responses. Default `x-correlation-id`.
    * SERVICE_HTTP_CORRELATION_ID_HEADER
    */
   @IsHeaderName('HTTP_CORRELATION_ID_HEADER')
-  correlationIdHeader?: string | undefined;
+  correlationIdHeader = 'x-correlation-id';
 
   /**
    * Returns an id for a call, for example the id of the inbound request: 1 to 128 visible ASCII characters, or
@@ -143,11 +145,11 @@ export class ServiceHttpOptions {
    * function throws or returns anything else, the call is sent without an id.
    */
   @IsFunction()
-  requestId?: (() => string | undefined) | undefined;
+  requestId?: () => string | undefined;
 
   /** The header of a call's idempotency key. Default `idempotency-key`. SERVICE_HTTP_IDEMPOTENCY_HEADER */
   @IsHeaderName('HTTP_IDEMPOTENCY_HEADER')
-  idempotencyHeader?: string | undefined;
+  idempotencyHeader = 'idempotency-key';
 
   /**
    * Called once at the end of each call that was ready to be sent, before `parse` and the application's response
@@ -155,16 +157,19 @@ export class ServiceHttpOptions {
    * ignored, and no call waits for a promise that it returns.
    */
   @IsFunction()
-  onCall?: ((event: ServiceCallEvent) => void) | undefined;
+  onCall?: (event: ServiceCallEvent) => void;
 
   /**
    * Log a line at `debug` for each successful call: method, route, status, attempts, duration, kinds of credentials and
    * correlation id. Failed calls are always logged. Default false. SERVICE_HTTP_LOG_CALLS
    */
   @Flag('HTTP_LOG_CALLS')
-  logCalls?: boolean | undefined;
+  logCalls = false;
 
   /** Milliseconds for calls in flight to finish at shutdown. Default 5,000. SERVICE_HTTP_SHUTDOWN_TIMEOUT */
   @WholeNumber('HTTP_SHUTDOWN_TIMEOUT', 0, DAY_MS, 'milliseconds')
-  shutdownTimeout?: number | undefined;
+  shutdownTimeout = 5_000;
 }
+
+/** Limits, retries, paths and the proxy of calls, as an application gives them. */
+export interface ServiceHttpOptions extends Given<HttpOptions> {}

@@ -22,6 +22,19 @@ export interface OptionEntry {
   kind: OptionKind;
 }
 
+/**
+ * The base class of a group of options. A new instance has the defaults. An option without a default is undefined. `Public` is the
+ * type of what an application gives of the group.
+ */
+export abstract class OptionsSection<Public> {
+  /** For types only: no instance has it. */
+  declare protected readonly given: Public;
+}
+
+/** What an application gives of a group of options: it may leave each option out. */
+export type Given<T> = { [Key in keyof T]?: GivenValue<T[Key]> | undefined };
+type GivenValue<Value> = Value extends OptionsSection<infer Public> ? Public : Value;
+
 type OptionsClass = new () => object;
 type Declared = Pick<OptionEntry, 'suffix' | 'kind'> & { key: string; section?: OptionsClass };
 

@@ -1,52 +1,54 @@
 import {
+  type Given,
   IsAuthAddress,
   IsServiceAddress,
   Flag,
   IsSourceOrFunction,
   IsUuid,
   OneOf,
-  IsSource,
   WholeNumber,
   IsHeaderName,
   optionsOf,
+  OptionsSection,
   Section,
   sectionsOf,
   definedEntries,
   type OptionEntry,
   IsTokenStore,
 } from './option.js';
-import { type SecretSource, type PemValue, type SecretValue } from './secret.js';
+import { type SecretSource } from './secret.js';
 import { ValidateIf } from 'class-validator';
-import { ServiceHttpOptions } from './http.options.js';
+import { HttpOptions } from './http.options.js';
+import { TlsOptions, type TlsIdentitySource } from './tls.options.js';
 
 /** The service's addresses. Only those that `environment` and `authentication` use are required. */
-export class ServiceUrls {
+export class UrlOptions extends OptionsSection<ServiceUrls> {
   /** The API in production, {base_url}, for example `https://api.service.example`. SERVICE_BASE_URL */
   @IsServiceAddress('BASE_URL')
-  baseUrl?: string | undefined;
+  baseUrl?: string;
 
   /**
    * The API in production for calls with OAuth, {oauth_base_url}. If it is not set, they go to `baseUrl`
    * (docs/service.md#addresses). SERVICE_OAUTH_BASE_URL
    */
   @IsServiceAddress('OAUTH_BASE_URL')
-  oauthBaseUrl?: string | undefined;
+  oauthBaseUrl?: string;
 
   /** The API in the sandbox, {sandbox_url}, for `app-token`, and for `oauth` without a client certificate. SERVICE_SANDBOX_URL */
   @IsServiceAddress('SANDBOX_URL')
-  sandboxUrl?: string | undefined;
+  sandboxUrl?: string;
 
   /** The API in the sandbox, {sandbox_mtls_url}, for `mtls`, and for `oauth` with a client certificate. SERVICE_SANDBOX_MTLS_URL */
   @IsServiceAddress('SANDBOX_MTLS_URL')
-  sandboxMtlsUrl?: string | undefined;
+  sandboxMtlsUrl?: string;
 
   /** The token endpoint in production, {auth_url}, without `/oauth2/token`. SERVICE_AUTH_URL */
   @IsAuthAddress('AUTH_URL')
-  authUrl?: string | undefined;
+  authUrl?: string;
 
   /** The token endpoint in the sandbox, {sandbox_auth_url}, without `/oauth2/token`. SERVICE_SANDBOX_AUTH_URL */
   @IsAuthAddress('SANDBOX_AUTH_URL')
-  sandboxAuthUrl?: string | undefined;
+  sandboxAuthUrl?: string;
 }
 
 /**
@@ -58,10 +60,10 @@ export class ServiceUrls {
 export type TokenRefresh = 'ahead' | 'scheduled' | 'on-expiry';
 
 /** OAuth 2.0 client credentials (docs/service.md#oauth). */
-export class ServiceOAuthOptions {
+export class OAuthOptions extends OptionsSection<ServiceOAuthOptions> {
   /** The application id, a UUID. SERVICE_CLIENT_ID */
   @IsUuid('CLIENT_ID')
-  clientId?: string | undefined;
+  clientId?: string;
 
   /**
    * The client secret, its file, or a function that returns it within 8 s (vault, KMS). If the token endpoint responds with
@@ -69,91 +71,49 @@ export class ServiceOAuthOptions {
    * SERVICE_CLIENT_SECRET_FILE
    */
   @IsSourceOrFunction('CLIENT_SECRET')
-  clientSecret?: SecretSource | undefined;
+  clientSecret?: SecretSource;
 
   /** When a token is renewed. Default `ahead`. SERVICE_TOKEN_REFRESH */
   @OneOf('TOKEN_REFRESH', 'ahead', 'scheduled', 'on-expiry')
-  refresh?: TokenRefresh | undefined;
+  refresh: TokenRefresh = 'ahead';
 
   /** Present the client certificate to the token endpoint too (RFC 8705). Default false. SERVICE_OAUTH_MTLS */
   @Flag('OAUTH_MTLS')
-  mtls?: boolean | undefined;
+  mtls = false;
 }
-
-/** The client certificate with its key, and the trust anchors for the service (docs/service.md#mutual-tls). */
-export class TlsIdentityPems {
-  /** The application certificate. Certificates of its chain may follow it. SERVICE_TLS_CERTIFICATE(_FILE) */
-  @IsSource('TLS_CERTIFICATE')
-  certificate?: PemValue | undefined;
-
-  /** The certificate's private key. Both options may name the same file. SERVICE_TLS_PRIVATE_KEY(_FILE) */
-  @IsSource('TLS_PRIVATE_KEY')
-  privateKey?: PemValue | undefined;
-
-  /** The passphrase of an encrypted private key. SERVICE_TLS_PASSPHRASE(_FILE) */
-  @IsSource('TLS_PASSPHRASE')
-  passphrase?: SecretValue | undefined;
-
-  /**
-   * The service's public chain: the only trust anchor for the API. Required with a client certificate in production
-   * (specification, 5.2.4), unless `publicRoots` is true. SERVICE_TLS_CHAIN(_FILE)
-   */
-  @IsSource('TLS_CHAIN')
-  chain?: PemValue | undefined;
-
-  /** Verify the service against Node's public roots instead of a chain. Default false. SERVICE_TLS_PUBLIC_ROOTS */
-  @Flag('TLS_PUBLIC_ROOTS')
-  publicRoots?: boolean | undefined;
-}
-
-/** The client certificate, and whether it is reloaded when its files change. */
-export class ServiceTlsOptions extends TlsIdentityPems {
-  /**
-   * Reload the certificate, key, passphrase and chain when they change. Files are read every 2 s, a function is called
-   * every 60 s. Default true. SERVICE_TLS_RELOAD
-   */
-  @Flag('TLS_RELOAD')
-  reload?: boolean | undefined;
-}
-
-/**
- * Returns the PEMs, for example from a vault. Called at start-up, every 60 s, and after a server has refused the
- * certificate. It may take 30 s.
- */
-export type TlsIdentitySource = () => TlsIdentityPems | Promise<TlsIdentityPems>;
 
 /** LinkSDK sessions in the browser (docs/service.md#linksdk-parameters). */
-export class ServiceLinkSdkOptions {
+export class LinkSdkOptions extends OptionsSection<ServiceLinkSdkOptions> {
   /**
    * Seconds that a cached customer token must still be valid for to be reused in a session, at most half of its lifetime.
    * Default 600. SERVICE_LINK_SDK_MIN_TOKEN_LIFE
    */
   @WholeNumber('LINK_SDK_MIN_TOKEN_LIFE', 0, 86_400, 'seconds')
-  minTokenLife?: number | undefined;
+  minTokenLife = 600;
 
   /**
    * Whether session parameters include `app_token`. With false, it is left out if there are OAuth credentials. With an
    * explicit true, `appToken` is required. Default: true if `appToken` is set. SERVICE_LINK_SDK_INCLUDE_APP_TOKEN
    */
   @Flag('LINK_SDK_INCLUDE_APP_TOKEN')
-  includeAppToken?: boolean | undefined;
+  includeAppToken = true;
 
   /**
    * Set this to true if OAuth is enabled for the application: sessions without a customer token then fail. With true, the
    * application does not start without OAuth credentials. Default false. SERVICE_LINK_SDK_REQUIRE_OAUTH
    */
   @Flag('LINK_SDK_REQUIRE_OAUTH')
-  requireOAuth?: boolean | undefined;
+  requireOAuth = false;
 }
 
 /** The token cache of this process. */
-export class ServiceTokenCacheOptions {
+export class TokenCacheOptions extends OptionsSection<ServiceTokenCacheOptions> {
   /**
    * The most customer tokens in the cache. The least recently used is evicted. Default 10,000.
    * SERVICE_TOKEN_CACHE_MAX_ENTRIES
    */
   @WholeNumber('TOKEN_CACHE_MAX_ENTRIES', 1, 10_000_000, 'entries')
-  maxEntries?: number | undefined;
+  maxEntries = 10_000;
 }
 
 /** The most characters of a value in a {@link TokenStore}. The longest token that is accepted takes about 22,000. */
@@ -184,18 +144,18 @@ export interface TokenStore {
 }
 
 /** Webhooks that the service sends to the application (docs/webhooks.md). */
-export class ServiceWebhookOptions {
+export class WebhookOptions extends OptionsSection<ServiceWebhookOptions> {
   /**
    * The secret that signs the webhooks, its file, or a function that returns it within 8 s (vault, KMS). During a
    * rotation, give both secrets, each on its own line. After a wrong signature the file is read again, or the function
    * is called again, at most once in 10 s. SERVICE_WEBHOOK_SECRET, SERVICE_WEBHOOK_SECRET_FILE
    */
   @IsSourceOrFunction('WEBHOOK_SECRET')
-  secret?: SecretSource | undefined;
+  secret?: SecretSource;
 
   /** The header that carries the signature. Default `service-signature`. SERVICE_WEBHOOK_HEADER */
   @IsHeaderName('WEBHOOK_HEADER')
-  header?: string | undefined;
+  header = 'service-signature';
 }
 
 /** `production` or `sandbox`. */
@@ -208,21 +168,21 @@ export type ServiceStartupCheck = 'off' | 'warn' | 'fail';
 export type ServiceAuthentication = 'mtls' | 'oauth' | 'app-token';
 
 /**
- * The options of `ServiceModule.forRoot()`. An option that you leave out is read from its environment variable, which is
- * named at the end of its description.
+ * All options. A new instance has the defaults that do not depend on another option. The variable of an option is named at the
+ * end of its description.
  */
-export class ServiceModuleOptions {
+export class Options {
   /** Default `sandbox`. SERVICE_ENVIRONMENT */
   @OneOf('ENVIRONMENT', 'production', 'sandbox')
-  environment?: ServiceEnvironment | undefined;
+  environment: ServiceEnvironment = 'sandbox';
 
   /** Default `mtls` in production, `app-token` in sandbox. SERVICE_AUTHENTICATION */
   @OneOf('AUTHENTICATION', 'mtls', 'oauth', 'app-token')
-  authentication?: ServiceAuthentication | undefined;
+  authentication?: ServiceAuthentication;
 
   /** The service's addresses. */
-  @Section(ServiceUrls)
-  urls?: ServiceUrls | undefined;
+  @Section(UrlOptions)
+  urls = new UrlOptions();
 
   /**
    * The app token, usually the application id. It is public. Calls send it with `mtls` and `app-token`, and LinkSDK
@@ -230,101 +190,79 @@ export class ServiceModuleOptions {
    * SERVICE_APP_TOKEN, SERVICE_APP_TOKEN_FILE
    */
   @IsSourceOrFunction('APP_TOKEN')
-  appToken?: SecretSource | undefined;
+  appToken?: SecretSource;
 
   /** The header that carries the app token. Default `service-app-token`. SERVICE_APP_TOKEN_HEADER */
   @IsHeaderName('APP_TOKEN_HEADER')
-  appTokenHeader?: string | undefined;
+  appTokenHeader = 'service-app-token';
 
   /**
    * Send the app token in addition to the bearer token, to every address. Default false, because the service refuses
    * both in one call on most paths (docs/service.md#both-in-one-call). SERVICE_SEND_APP_TOKEN_WITH_BEARER
    */
   @Flag('SEND_APP_TOKEN_WITH_BEARER')
-  sendAppTokenWithBearer?: boolean | undefined;
+  sendAppTokenWithBearer = false;
 
   /** OAuth client credentials: needed for `oauth`, and for customer tokens (docs/service.md#oauth). */
-  @Section(ServiceOAuthOptions)
-  oauth?: ServiceOAuthOptions | undefined;
+  @Section(OAuthOptions)
+  oauth = new OAuthOptions();
 
   /** The client certificate, its key and the service's chain, or a function that returns them (vault). SERVICE_TLS_* */
-  @Section(ServiceTlsOptions)
+  @Section(TlsOptions)
   @ValidateIf((_, tls) => typeof tls !== 'function')
-  tls?: ServiceTlsOptions | TlsIdentitySource | undefined;
+  tls: TlsOptions | TlsIdentitySource = new TlsOptions();
 
   /** LinkSDK sessions in the browser. */
-  @Section(ServiceLinkSdkOptions)
-  linkSdk?: ServiceLinkSdkOptions | undefined;
+  @Section(LinkSdkOptions)
+  linkSdk = new LinkSdkOptions();
 
   /** The token cache of this process. */
-  @Section(ServiceTokenCacheOptions)
-  tokenCache?: ServiceTokenCacheOptions | undefined;
+  @Section(TokenCacheOptions)
+  tokenCache = new TokenCacheOptions();
 
   /** A store that shares tokens between processes. */
   @IsTokenStore()
-  tokenStore?: TokenStore | undefined;
+  tokenStore?: TokenStore;
 
   /** Limits, retries, paths and the proxy of calls. */
-  @Section(ServiceHttpOptions)
-  http?: ServiceHttpOptions | undefined;
+  @Section(HttpOptions)
+  http = new HttpOptions();
 
   /** Webhooks that the service sends. */
-  @Section(ServiceWebhookOptions)
-  webhook?: ServiceWebhookOptions | undefined;
+  @Section(WebhookOptions)
+  webhook = new WebhookOptions();
 
   /**
    * Before the application listens, request a token (with OAuth) and list the banks, within 15 s. `warn` logs a failure,
    * `fail` ends the start with a ServiceStartupError. Default `off`. SERVICE_STARTUP_CHECK
    */
   @OneOf('STARTUP_CHECK', 'off', 'warn', 'fail')
-  startupCheck?: ServiceStartupCheck | undefined;
+  startupCheck: ServiceStartupCheck = 'off';
 }
+
+/**
+ * The options of `ServiceModule.forRoot()`. An option that you leave out is read from its environment variable, which is
+ * named at the end of its description.
+ */
+export interface ServiceModuleOptions extends Given<Options> {}
+/** The service's addresses, as an application gives them. */
+export interface ServiceUrls extends Given<UrlOptions> {}
+/** OAuth client credentials, as an application gives them. */
+export interface ServiceOAuthOptions extends Given<OAuthOptions> {}
+/** Options of LinkSDK sessions, as an application gives them. */
+export interface ServiceLinkSdkOptions extends Given<LinkSdkOptions> {}
+/** Options of the token cache, as an application gives them. */
+export interface ServiceTokenCacheOptions extends Given<TokenCacheOptions> {}
+/** Options of webhooks, as an application gives them. */
+export interface ServiceWebhookOptions extends Given<WebhookOptions> {}
 
 /** Implemented by the class of `useClass` or `useExisting` in `ServiceModule.forRootAsync()`. */
 export interface ServiceOptionsFactory {
   createServiceOptions(): ServiceModuleOptions | Promise<ServiceModuleOptions>;
 }
 
-/** The defaults that do not depend on another option. The type of an option without a default includes `undefined`. */
-export const DEFAULTS = {
-  environment: 'sandbox',
-  appTokenHeader: 'service-app-token',
-  sendAppTokenWithBearer: false,
-  oauth: { refresh: 'ahead', mtls: false },
-  tls: { publicRoots: false, reload: true },
-  linkSdk: { minTokenLife: 600, includeAppToken: true, requireOAuth: false },
-  tokenCache: { maxEntries: 10_000 },
-  http: {
-    timeout: 30_000,
-    connectTimeout: 5_000,
-    idleTimeout: 4_000,
-    retries: 2,
-    maxResponseBytes: 10 * 1024 * 1024,
-    maxSockets: 50,
-    trailingSlash: false,
-    correlationIdHeader: 'x-correlation-id',
-    idempotencyHeader: 'idempotency-key',
-    logCalls: false,
-    shutdownTimeout: 5_000,
-  },
-  webhook: { header: 'service-signature' },
-  startupCheck: 'off',
-} satisfies ServiceModuleOptions;
-
-/** The options with the {@link DEFAULTS}. */
-export type FilledOptions = Filled<ServiceModuleOptions, typeof DEFAULTS>;
-
-/** Makes the options that have defaults required. A `tls` function has no keys to fill. */
-type Filled<Options, Defaults> = Options extends TlsIdentitySource
-  ? Options
-  : Omit<Options, keyof Defaults> & {
-      [Key in keyof Options & keyof Defaults]-?: Defaults[Key] extends object
-        ? Filled<NonNullable<Options[Key]>, Defaults[Key]>
-        : NonNullable<Options[Key]>;
-    };
-
 /** All options with their variables. */
-export const OPTIONS: readonly OptionEntry[] = optionsOf(ServiceModuleOptions);
+export const OPTIONS: readonly OptionEntry[] = optionsOf(Options);
 
 export function entryOf(option: string): OptionEntry | undefined {
   return OPTIONS.find((entry) => entry.option === option);
@@ -349,7 +287,7 @@ export function setValue(options: object, option: string, value: unknown): void 
  * whole.
  */
 export function mergeOptions(...sources: readonly (object | undefined)[]): ServiceModuleOptions {
-  const sections = sectionsOf(ServiceModuleOptions);
+  const sections = sectionsOf(Options);
   const merged = new Map<string, unknown>();
   for (const [key, value] of sources.flatMap((source) => definedEntries(source))) {
     const first = merged.get(key);

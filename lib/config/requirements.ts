@@ -1,5 +1,5 @@
 import {
-  DEFAULTS,
+  Options,
   type ServiceAuthentication,
   type ServiceEnvironment,
   type ServiceModuleOptions,
@@ -34,7 +34,7 @@ export function modeOf(given: ServiceModuleOptions, broken: ReadonlySet<string>)
   if (['environment', 'authentication', 'urls', 'oauth', 'tls'].some((option) => broken.has(option))) {
     return undefined;
   }
-  const { environment = DEFAULTS.environment, oauth = {}, tls = {} } = given;
+  const { environment = new Options().environment, oauth = {}, tls = {} } = given;
   const { authentication = environment === 'production' ? 'mtls' : 'app-token' } = given;
   return {
     environment,

@@ -5,17 +5,15 @@ import {
   type ConfigurationFault,
 } from '../errors/index.js';
 import {
-  type FilledOptions,
   type ServiceAuthentication,
-  type TlsIdentityPems,
-  type TlsIdentitySource,
-  DEFAULTS,
+  Options,
   mergeOptions,
   type ServiceModuleOptions,
   setValue,
   valueOf,
   type TokenStore,
 } from './options.js';
+import { type TlsIdentityPems, type TlsIdentitySource, TlsOptions } from './tls.options.js';
 import { type ProxyFor, ENVIRONMENT, ignoredProxyChoice, proxyChoice, proxyVariable } from './address.js';
 import { Secret, secretReader, checkSecret, isFile } from './secret.js';
 import { withModuleName } from '../telemetry/call-event.js';
@@ -30,7 +28,7 @@ import { VERSION } from '../version.js';
  * secret.
  */
 export interface ResolvedOptions extends Omit<
-  FilledOptions,
+  Options,
   'urls' | 'appToken' | 'oauth' | 'tls' | 'http' | 'webhook'
 > {
   locate: (option: string) => OptionLocation;
@@ -61,7 +59,7 @@ export interface Addresses {
   certificateFor?: 'mtls' | 'oauth.mtls';
 }
 
-export interface OAuthSettings extends Omit<FilledOptions['oauth'], 'clientSecret'> {
+export interface OAuthSettings extends Omit<Options['oauth'], 'clientSecret'> {
   clientId: string;
   /** Reads the secret again with each call, because a file or a vault may have a new secret. */
   clientSecret: () => Promise<Secret>;
@@ -99,7 +97,7 @@ export interface TlsSettings {
 }
 
 /** Names of headers are in lower case. `userAgent` is the complete header value. */
-export interface HttpSettings extends Omit<FilledOptions['http'], 'proxy' | 'trailingSlash'> {
+export interface HttpSettings extends Omit<Options['http'], 'proxy' | 'trailingSlash'> {
   userAgent: string;
   /** For all resources, or for those with these names. */
   trailingSlash: boolean | readonly string[];
@@ -143,7 +141,7 @@ export async function resolveOptions(
   const unmet = mode && chosen ? unmetRequirements(mode, chosen, describe) : [];
   const valid = { ...merged };
   for (const option of broken) setValue(valid, option, undefined);
-  const { urls: _, ...options } = mergeOptions(valid, DEFAULTS) as FilledOptions;
+  const { urls: _, ...options } = mergeOptions(valid, new Options()) as Options;
   const folder = process.cwd();
   const appToken = await checkSecret(options.appToken, 'appToken', folder);
   const clientSecret = await checkSecret(options.oauth?.clientSecret, 'oauth.clientSecret', folder);
@@ -180,29 +178,33 @@ async function checkStore(store: TokenStore | undefined): Promise<ConfigurationF
 }
 
 /** Undefined without OAuth. The checks before this made sure that both credentials are set or neither. */
-function oauthSettings({ oauth }: FilledOptions, folder: string): OAuthSettings | undefined {
+function oauthSettings({ oauth }: Pick<Options, 'oauth'>, folder: string): OAuthSettings | undefined {
   const { clientId, clientSecret: source, ...settings } = oauth;
   if (clientId === undefined || source === undefined) return undefined;
   const clientSecretIn = typeof source === 'function' ? 'function' : isFile(source) ? 'file' : 'text';
   return { ...settings, clientId, clientSecret: secretReader(source, folder), clientSecretIn };
 }
 
-function webhookSettings({ webhook: { secret, header } }: FilledOptions, folder: string): WebhookSettings {
+function webhookSettings(
+  { webhook: { secret, header } }: Pick<Options, 'webhook'>,
+  folder: string,
+): WebhookSettings {
   return {
     header: header.toLowerCase(),
     secret: secret === undefined ? undefined : secretReader(secret, folder),
   };
 }
 
-function tlsSettings({ tls }: FilledOptions, locate: (option: string) => OptionLocation): TlsSettings {
-  if (typeof tls === 'function') return { ...DEFAULTS.tls, source: tls, locate: (option) => ({ option }) };
+function tlsSettings({ tls }: Pick<Options, 'tls'>, locate: (option: string) => OptionLocation): TlsSettings {
+  if (typeof tls === 'function')
+    return { ...new TlsOptions(), source: tls, locate: (option) => ({ option }) };
   const { certificate, privateKey, passphrase, chain, ...settings } = tls;
   const pems = definedEntries({ certificate, privateKey, passphrase, chain });
   const hidden = pems.map(([key, pem]) => [key, typeof pem === 'string' ? new Secret(pem) : pem]);
   return { ...settings, source: Object.fromEntries(hidden) as TlsInputs, locate };
 }
 
-function httpSettings({ proxy, ...http }: FilledOptions['http'], name?: string): HttpSettings {
+function httpSettings({ proxy, ...http }: Options['http'], name?: string): HttpSettings {
   return {
     ...http,
     proxyFor: proxyChoice(proxy),

@@ -2,7 +2,7 @@ import { registerAs } from '@nestjs/config';
 import { type ConfigurationFault } from '../errors/index.js';
 import { spellingFault, variablePrefix } from './names.js';
 import { type OptionKind, namesIn, instanceOf } from './option.js';
-import { entryOf, OPTIONS, setValue, ServiceModuleOptions, valueOf } from './options.js';
+import { entryOf, OPTIONS, Options, setValue, type ServiceModuleOptions, valueOf } from './options.js';
 import { isFile, isInQuotes, KEPT_QUOTES } from './secret.js';
 import { validateSync, type ValidationError } from 'class-validator';
 
@@ -104,7 +104,7 @@ const PLAIN_VALUE = /^([a-z .,_'"-]{1,16}|[\w.,+-]{1,8})$/i;
  */
 export function validateOptions(options: ServiceModuleOptions) {
   const settings = { whitelist: true, forbidNonWhitelisted: true, stopAtFirstError: true };
-  const errors = validateSync(instanceOf(ServiceModuleOptions, options), settings);
+  const errors = validateSync(instanceOf(Options, options), settings);
   const encrypted = OPTIONS.filter(({ option }) => isEncrypted(valueOf(options, option)));
   const found = errors
     .flatMap((error) => constraintsOf(error))

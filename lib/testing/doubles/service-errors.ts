@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { tokenRefusal } from '../../auth/endpoint/token-errors.js';
-import { DEFAULTS } from '../../config/options.js';
+import { Options } from '../../config/options.js';
 import { variableOf } from '../../config/variables.js';
 import {
   type CertificateSummary,
@@ -151,7 +151,7 @@ const describeOption = (option: string): string => describeLocation({ option, va
 const CLIENT = {
   options: {
     authentication: 'oauth',
-    appTokenHeader: DEFAULTS.appTokenHeader,
+    appTokenHeader: new Options().appTokenHeader,
     addresses: { baseUrl: 'https://service.invalid', baseOption: BASE_OPTION },
     http: { correlationIdHeader: 'x-correlation-id' },
     describeOption,

@@ -2,7 +2,7 @@ import { Agent, type ClientRequest, type ClientRequestArgs, type IncomingMessage
 import { type RequestOptions } from 'node:https';
 import net, { isIP, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type Duplex } from 'node:stream';
-import { DEFAULTS } from '../../config/options.js';
+import { HttpOptions } from '../../config/http.options.js';
 import { codedError } from '../../errors/service.error.js';
 import { type Clock, setImmediate, systemClock } from '../../time/time.js';
 import { KEEP_ALIVE_MS, attemptTimeoutPerAddress } from './connecting.js';
@@ -80,7 +80,7 @@ export class KeepAliveAgent extends Agent {
   #isRetired = false;
 
   constructor(connect: Connector, settings: KeepAliveSettings) {
-    const { idleTimeoutMs = DEFAULTS.http.idleTimeout, longIdleTimeoutMs = 55_000 } = settings;
+    const { idleTimeoutMs = new HttpOptions().idleTimeout, longIdleTimeoutMs = 55_000 } = settings;
     const { maxSockets, clock = systemClock } = settings;
     super({ keepAlive: true, maxSockets });
     this.#connect = connect;

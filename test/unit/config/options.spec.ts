@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { inspect } from 'node:util';
 import {
-  DEFAULTS,
+  Options,
   mergeOptions,
   OPTIONS,
   type ServiceModuleOptions,
@@ -13,7 +13,7 @@ import {
 } from '../../../lib/config/options.js';
 import { readRegularFile } from '../../../lib/config/secret.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
-import { isReservedHeader } from '../../../lib/config/option.js';
+import { definedEntries, isReservedHeader } from '../../../lib/config/option.js';
 import { nameFault, readVariables, variableOf, variablesOf } from '../../../lib/config/variables.js';
 import {
   copyError,
@@ -141,7 +141,7 @@ describe('Options and their documentation', () => {
   function defaultOf(option: string): string | undefined {
     // The default depends on the environment.
     if (option === 'authentication') return 'mtls';
-    const value = valueOf(DEFAULTS, option) as string | number | boolean | undefined;
+    const value = valueOf(new Options(), option) as string | number | boolean | undefined;
     return value === undefined ? undefined : String(value);
   }
 
@@ -274,10 +274,10 @@ describe('Options of several sources', () => {
 describe('Resolved options', () => {
   it('contain the defaults, and the default authentication of the environment', async () => {
     const { authentication, http, oauth: settings, ...options } = await resolved(sandbox);
-    const { environment, linkSdk, tokenCache, appTokenHeader, startupCheck } = DEFAULTS;
+    const { environment, linkSdk, tokenCache, appTokenHeader, startupCheck } = new Options();
     expect(authentication).toBe('app-token');
     expect(options).toMatchObject({ environment, linkSdk, tokenCache, appTokenHeader, startupCheck });
-    expect(http).toMatchObject(DEFAULTS.http);
+    expect(http).toMatchObject(Object.fromEntries(definedEntries(new Options().http)));
     expect([settings, http.attemptTimeout]).toEqual([undefined, undefined]);
     expect((await resolved(production)).authentication).toBe('mtls');
   });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ExchangeFault } from '../../../lib/exchange/exchange.types.js';
+import { ExchangeFault } from '../../../lib/exchange/fault.js';
 import { createAuthority, issue } from '../../helpers/certificates.js';
 import { makeClient } from '../../helpers/make-client.js';
 

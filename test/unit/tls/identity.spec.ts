@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 import { type TlsSettings } from '../../../lib/config/resolve-options.js';
-import { type TlsIdentityPems } from '../../../lib/config/options.js';
+import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type CertificateSummary } from '../../../lib/errors/index.js';
 import { certificateRefusedError } from '../../../lib/tls/certificate-error.js';
 import { ClientIdentity, type ClientIdentitySettings } from '../../../lib/tls/client-identity.js';

@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type PemValue } from '../../../lib/config/secret.js';
-import { type TlsIdentityPems } from '../../../lib/config/options.js';
+import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { daysLeft, isUnsupportedInTls13, keyTypeOf } from '../../../lib/tls/certificate-summary.js';
 import {
   createAuthority,

@@ -1,5 +1,6 @@
 import { systemClock } from '../../../lib/time/time.js';
-import { valueOf, type TlsIdentityPems } from '../../../lib/config/options.js';
+import { valueOf } from '../../../lib/config/options.js';
+import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { variableOf } from '../../../lib/config/variables.js';
 import { type TlsInputs, type TlsSettings } from '../../../lib/config/resolve-options.js';
 import { Secret } from '../../../lib/config/secret.js';
