@@ -71,7 +71,10 @@ export type Exchange = (request: ExchangeRequest) => Promise<ExchangeResponse>;
 
 /** What a client uses of the outside world. The test doubles and the specs of this package replace it. */
 export interface ServiceIo {
-  /** Sends one request. Apart from the token store of the host application, a client uses the network only through this function. */
+  /**
+   * Sends one request. Every call and every token request goes through this function. What does not: a connection that is opened
+   * ahead for a call (`preconnect`), the host application's own requests over `auth.httpsAgent`, and its token store and vaults.
+   */
   exchange: Exchange;
   clock: Clock;
   /** Returns a number from 0 (inclusive) to 1 (exclusive), as Math.random() does. */

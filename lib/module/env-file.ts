@@ -10,14 +10,14 @@ import { type HostConfig } from './host-config.js';
  */
 export async function explainEnvFile(
   name: string | undefined,
-  { service, get }: HostConfig,
+  { configService, get }: HostConfig,
   noVariable: boolean,
 ): Promise<string | undefined> {
   const text = await readFile('.env', 'utf8').catch(() => undefined);
   const inFile = variablesIn(text ?? '');
   const ours = variablesOf(name);
   const oursInFile = inFile.filter((variable) => ours.includes(variable));
-  if (service === undefined) {
+  if (configService === undefined) {
     // If the process has the variables of .env, the application reads the file by itself, without ConfigModule.
     const expected = oursInFile.length > 0 ? oursInFile : inFile;
     const isRead = expected.length > 0 && expected.every((variable) => process.env[variable] !== undefined);

@@ -11,7 +11,7 @@ export interface HostConfig {
    * The application's ConfigService, even if its ConfigModule is neither global nor imported by ours. Absent if the
    * application imports no ConfigModule: then only variables of the process are read.
    */
-  service?: ConfigService;
+  configService?: ConfigService;
   get: (key: string) => unknown;
 }
 
@@ -51,8 +51,11 @@ export async function readHostConfig(
     'Check its load functions: one of them does not settle, or waits for something that needs ServiceModule.',
   );
   const own = injected && isOfApplication(modules, injected) ? injected : undefined;
-  const service = [own, loaded[0]?.config].find((each) => each && canRead(each));
-  return { service, get: (key) => (service ? service.get<unknown>(key) : process.env[key]) };
+  const configService = [own, loaded[0]?.config].find((each) => each && canRead(each));
+  return {
+    configService,
+    get: (key) => (configService ? configService.get<unknown>(key) : process.env[key]),
+  };
 }
 
 /**
@@ -136,11 +139,11 @@ export function hideOptions(provider: Provider, token: unknown, provide: string)
       ),
     ],
     useFactory:
-      ({ service }: HostConfig, ...injected: unknown[]): GivenOptions =>
+      ({ configService }: HostConfig, ...injected: unknown[]): GivenOptions =>
       async () => {
         const args = dependencies.map(({ token, optional }, index) => {
           if (token !== ConfigService) return injected[index];
-          const config = service ?? injected[index];
+          const config = configService ?? injected[index];
           if (config ?? optional) return config;
           throw factoryError(
             'injects ConfigService, but the application does not import ConfigModule (import ConfigModule.forRoot()).',

@@ -1,8 +1,9 @@
 import * as timers from 'node:timers';
 
 /**
- * Node's own functions, read when this file is loaded. Fake timers in an application's tests may replace the globals
- * and those of `node:timers` later. Calls and their time limits would then hang.
+ * Node's own setImmediate(), read when this file is loaded. Fake timers in an application's tests may replace it later, and a call
+ * that waits for a turn of the event loop would then hang. Time limits use the setTimeout() of the moment on purpose: fake
+ * timers move them too.
  */
 export const { setImmediate, clearImmediate } = timers;
 
