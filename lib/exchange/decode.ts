@@ -1,20 +1,96 @@
 import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate, type InputType, type ZlibOptions } from 'node:zlib';
+import * as zlib from 'node:zlib';
 import { codedError } from '../errors/service.error.js';
+import { parseJson } from './response.js';
 
-/** The content codings that {@link decode} supports, for the Accept-Encoding header. */
+/** The content codings that a call asks for, for the Accept-Encoding header. */
 export const ACCEPTED_ENCODINGS = 'gzip, deflate, br';
 
-const DECODERS = new Map([
-  ['gzip', gunzip],
-  ['x-gzip', gunzip],
-  ['deflate', inflate],
-  ['br', brotliDecompress],
-]);
+/** A server that lists more codings than this is refused: each one costs memory and time. */
+const MAX_CODINGS = 5;
+/**
+ * HTTP limits the window of zstd to 8 MiB, which is 2^23 bytes (https://www.rfc-editor.org/rfc/rfc9659). A frame may ask for more memory,
+ * however small its content is.
+ */
+const ZSTD_WINDOW_LOG = 23;
 
-/** Decompresses a body. Rejects with `ERR_BUFFER_TOO_LARGE` as soon as the result exceeds `maxOutputLength` bytes. */
+/** The content codings that IANA registers (https://www.iana.org/assignments/http-parameters), without `identity`. */
+const REGISTERED = new Set(
+  'aes128gcm br compress dcb dcz deflate exi gzip pack200-gzip x-compress x-gzip zstd'.split(' '),
+);
+
+type Decoder = (body: Buffer, options: object) => Promise<Buffer>;
+/** What zlib has since Node 22.15. */
+type WithZstd = Partial<Record<'zstdDecompress', typeof zlib.gunzip>> & {
+  constants: Partial<Record<'ZSTD_d_windowLogMax' | 'ZSTD_e_flush', number>>;
+};
+const { zstdDecompress, constants: zstd } = zlib as unknown as WithZstd;
+
+/** How a body is decoded. `flush` is the option with which a decoder returns what it has when the body ends too early. */
+interface Coding {
+  decode: Decoder;
+  options?: object;
+  flush: number | undefined;
+}
+
+const GZIP: Coding = { decode: promisify(zlib.gunzip), flush: zlib.constants.Z_SYNC_FLUSH };
+const DEFLATE: Coding = { decode: decodeDeflate, flush: zlib.constants.Z_SYNC_FLUSH };
+const BROTLI: Coding = {
+  decode: promisify(zlib.brotliDecompress),
+  flush: zlib.constants.BROTLI_OPERATION_FLUSH,
+};
+
+const CODINGS = new Map<string, Coding>([
+  ['gzip', GZIP],
+  ['x-gzip', GZIP],
+  ['deflate', DEFLATE],
+  ['br', BROTLI],
+]);
+if (zstdDecompress)
+  CODINGS.set('zstd', {
+    decode: promisify(zstdDecompress),
+    options: { params: { [zstd.ZSTD_d_windowLogMax ?? 0]: ZSTD_WINDOW_LOG } },
+    flush: zstd.ZSTD_e_flush,
+  });
+
+/**
+ * Decompresses a body. `encoding` is a Content-Encoding header (https://www.rfc-editor.org/rfc/rfc9110#section-8.4). A word in it that
+ * is no registered coding is skipped, because gateways write `utf-8`, `none` or `aws-chunked` there.
+ *
+ * Some gateways send gzip without its trailer, or do not finish it. If a body ends too early, but what was decoded of it is whole
+ * JSON, then that is the body. A bare number does not count: `12345`, cut to `123`, is JSON too.
+ * @throws an error with the code `ERR_BUFFER_TOO_LARGE` as soon as the result of a step exceeds `maxOutputLength` bytes;
+ * `ERR_HTTP_CONTENT_CODING` for a registered coding that cannot be decoded here, or for too many codings; an error of zlib
+ */
 export async function decode(body: Buffer, encoding: string, maxOutputLength: number): Promise<Buffer> {
-  const decoder = DECODERS.get(encoding.trim().toLowerCase());
-  if (!decoder) throw codedError('unknown content coding', 'ERR_HTTP_CONTENT_CODING');
-  return promisify<InputType, ZlibOptions, Buffer>(decoder)(body, { maxOutputLength });
+  const names = encoding.toLowerCase().split(',', MAX_CODINGS + 1);
+  const codings = names.map((name) => name.trim()).filter((name) => REGISTERED.has(name));
+  if (names.length > MAX_CODINGS || codings.some((name) => !CODINGS.has(name)))
+    throw codedError('unknown content coding', 'ERR_HTTP_CONTENT_CODING');
+  let decoded = body;
+  let endedEarly: Error | undefined;
+  for (const name of codings.reverse()) {
+    const { decode: run, flush, options = {} } = CODINGS.get(name) as Coding;
+    const given = { ...options, maxOutputLength };
+    decoded = await run(decoded, given).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'Z_BUF_ERROR' || flush === undefined) throw error;
+      endedEarly ??= error;
+      return run(decoded, { ...given, finishFlush: flush });
+    });
+  }
+  if (endedEarly && !isWholeJson(decoded)) throw endedEarly;
+  return decoded;
+}
+
+/** Some servers send deflate without the header of zlib (https://www.rfc-editor.org/rfc/rfc9110#section-8.4.1.2). */
+function decodeDeflate(body: Buffer, options: object): Promise<Buffer> {
+  const [first = 0, second = 0] = body;
+  // https://www.rfc-editor.org/rfc/rfc1950#section-2.2
+  const hasHeader = (first & 0x0f) === 8 && (first * 256 + second) % 31 === 0;
+  return (promisify(hasHeader ? zlib.inflate : zlib.inflateRaw) as Decoder)(body, options);
+}
+
+function isWholeJson(body: Buffer): boolean {
+  const json = parseJson(body.toString('utf8'));
+  return json !== undefined && typeof json !== 'number';
 }

@@ -202,8 +202,7 @@ class RunningExchange {
 
   #onBody(incoming: IncomingMessage, body: Buffer): void {
     const encoding = incoming.headers['content-encoding'];
-    if (!encoding || encoding.toLowerCase() === 'identity' || body.length === 0)
-      return this.#finish(incoming, body);
+    if (!encoding || body.length === 0) return this.#finish(incoming, body);
     decode(body, encoding, this.#maxBytes(incoming)).then(
       (decoded) => this.#finish(incoming, decoded),
       (error: NodeJS.ErrnoException) => {

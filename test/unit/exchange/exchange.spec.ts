@@ -386,8 +386,8 @@ describe('exchange()', () => {
       'HPE_HEADER_OVERFLOW',
     ],
     [
-      'an unknown content coding',
-      'HTTP/1.1 200 OK\r\nContent-Encoding: x\r\nContent-Length: 1\r\n\r\nx',
+      'a content coding that cannot be decoded',
+      'HTTP/1.1 200 OK\r\nContent-Encoding: compress\r\nContent-Length: 1\r\n\r\nx',
       'protocol',
       'ERR_HTTP_CONTENT_CODING',
     ],
