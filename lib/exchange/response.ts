@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { type IncomingHttpHeaders } from 'node:http';
 import { type ExchangeResponse } from './io.js';
 import { type Outcome } from './fault.js';
@@ -13,6 +14,32 @@ export function isSuccess(status: number): boolean {
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Parses the body of a response as JSON; undefined if it is none. JSON is UTF-8, and many servers that name iso-8859-1 send UTF-8. So
+ * the charset of the content type counts only if the bytes are not valid UTF-8, or are not JSON when they are read as UTF-8.
+ */
+export function parseBody({ headers, body }: Pick<ExchangeResponse, 'headers' | 'body'>): unknown {
+  const json = parseJson(body.toString('utf8'));
+  if (json !== undefined && isUtf8(body)) return json;
+  const charset = charsetOf(headers);
+  const text = charset === undefined ? undefined : decodeText(body, charset);
+  return (text === undefined ? undefined : parseJson(text)) ?? json;
+}
+
+/** The charset that the content type names. */
+export function charsetOf(headers: IncomingHttpHeaders): string | undefined {
+  return /;\s*charset="?([^\s;"]+)/i.exec(headers['content-type'] ?? '')?.[1];
+}
+
+/** Decodes text, without a byte order mark. Undefined if Node does not know the charset. */
+export function decodeText(body: Buffer, charset: string): string | undefined {
+  try {
+    return new TextDecoder(charset).decode(body);
   } catch {
     return undefined;
   }
@@ -104,8 +131,8 @@ export const REQUEST_CERTIFICATE_EARLIER =
  * certificate. Caddy then sends 502 with an empty body. nginx sends a page with 502, HAProxy with 502 or 503, and Apache with
  * 500 or 502. The service itself sends JSON.
  */
-export function isFromSidecar({ status, body }: Pick<ExchangeResponse, 'status' | 'body'>): boolean {
-  return [500, 502, 503].includes(status) && parseJson(body.toString('utf8')) === undefined;
+export function isFromSidecar(response: ExchangeResponse): boolean {
+  return [500, 502, 503].includes(response.status) && parseBody(response) === undefined;
 }
 
 export const SIDECAR_FAILED = 'the sidecar on this machine got no response from the service';

@@ -13,7 +13,7 @@ import { certificateRefusedError } from '../tls/certificate-error.js';
 import { sentCorrelationId, type Call, type ErrorClient } from './call.js';
 import { outcomeFields } from './repeatability.js';
 import { withoutSlashes } from '../config/address.js';
-import { parseJson } from '../exchange/response.js';
+import { parseBody } from '../exchange/response.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { type CallResponse } from './call-response.js';
 import { explainResponse, isCredentialFault, isOfNock } from './explain-response.js';
@@ -71,7 +71,7 @@ const REDIRECTS = new Set([300, 301, 302, 303, 305, 306, 307, 308]);
 export function toResponseError(callResponse: CallResponse): ServiceApiError | ServiceConnectionError {
   const { received: response, call, client } = callResponse;
   if (REDIRECTS.has(response.status)) return redirectError(callResponse);
-  const json = parseJson(response.body.toString('utf8'));
+  const json = parseBody(response);
   const body = isOfNock(response) ? undefined : readErrorBody(json, callResponse.secrets);
   const name = serviceErrorCode(body);
   const { message: what, hint, options } = explainResponse(response, call, client, name);

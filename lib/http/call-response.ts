@@ -5,7 +5,14 @@ import {
   containsSecret,
   ServiceApiError,
 } from '../errors/index.js';
-import { isPage, parseJson, isSuccess, parseRetryAfter } from '../exchange/response.js';
+import {
+  charsetOf,
+  decodeText,
+  isPage,
+  parseBody,
+  isSuccess,
+  parseRetryAfter,
+} from '../exchange/response.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { sentCorrelationId, type Call, type ErrorClient } from './call.js';
 import { isSafe, outcomeFields } from './repeatability.js';
@@ -81,8 +88,7 @@ export class CallResponse {
     if (type === 'bytes') return new Uint8Array(body);
     if (type === 'text') return this.#text();
     if (isSuccess(status)) return this.#json();
-    const text = body.toString('utf8');
-    return parseJson(text) ?? text;
+    return parseBody(this.received) ?? body.toString('utf8');
   }
 
   /** Makes the error for a body that `parse` refused. The error keeps the body. */
@@ -98,15 +104,12 @@ export class CallResponse {
    */
   #text(): string {
     const { body, headers } = this.received;
-    const [, charset = 'utf-8'] = /;\s*charset="?([^\s;"]+)/i.exec(headers['content-type'] ?? '') ?? [];
-    try {
-      return new TextDecoder(charset).decode(body);
-    } catch {
-      throw this.#invalid({
-        what: 'text in a charset that is not known',
-        hint: "Set responseType 'bytes', and decode them yourself.",
-      });
-    }
+    const text = decodeText(body, charsetOf(headers) ?? 'utf-8');
+    if (text !== undefined) return text;
+    throw this.#invalid({
+      what: 'text in a charset that is not known',
+      hint: "Set responseType 'bytes', and decode them yourself.",
+    });
   }
 
   /**
@@ -116,12 +119,11 @@ export class CallResponse {
   #json(): unknown {
     const { status, body, untilClose } = this.received;
     if (status === 204 || status === 205 || this.call.method === 'HEAD') return undefined;
-    const text = body.toString('utf8');
-    const json = parseJson(text);
+    const json = parseBody(this.received);
     // If the body ends only because the connection was closed, a number may be the beginning of a longer number. Node does not
     // show whether the server announced the end of the connection (close_notify; RFC 9112, section 9.8).
     if (json !== undefined && !(untilClose && typeof json === 'number')) return json;
-    const isEmpty = text.trim() === '';
+    const isEmpty = body.toString('utf8').trim() === '';
     if (isEmpty && !isSafe({ method: this.call.method })) return undefined;
     const { describeOption, addresses } = this.client.options;
     const { baseOption } = addresses;

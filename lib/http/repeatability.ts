@@ -1,5 +1,5 @@
 import { isTransient, type ServiceConnectionError } from '../errors/index.js';
-import { certificateVerdict, isJsonObject, parseJson } from '../exchange/response.js';
+import { certificateVerdict, isJsonObject, parseBody } from '../exchange/response.js';
 import { type ExchangeFault, isUnsent, type Outcome } from '../exchange/fault.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { type Call } from './call.js';
@@ -33,9 +33,9 @@ export function isRetryableResponse(call: CallTraits, response: ExchangeResponse
 }
 
 /** Whether the service refused the call because the same one is still in progress. */
-export function isDuplicate({ status, body }: Pick<ExchangeResponse, 'status' | 'body'>): boolean {
-  if (status !== 429) return false;
-  const json = parseJson(body.toString('utf8'));
+export function isDuplicate(response: ExchangeResponse): boolean {
+  if (response.status !== 429) return false;
+  const json = parseBody(response);
   return isJsonObject(json) && json.status === 'DUPLICATED_REQUEST';
 }
 

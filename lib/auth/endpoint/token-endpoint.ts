@@ -10,7 +10,7 @@ import {
   saysCertificateMissing,
   isSuccess,
   isJsonObject,
-  parseJson,
+  parseBody,
   parseRetryAfter,
 } from '../../exchange/response.js';
 import { type Exchange, type ExchangeResponse } from '../../exchange/io.js';
@@ -264,8 +264,8 @@ export class TokenEndpoint implements TokenSource {
 
   #readResponse(response: ExchangeResponse, { scope, secrets }: SecretAttempt): TokenGrant {
     const { place, clock } = this.#options;
-    const { status, headers, body } = response;
-    const json = parseJson(body.toString('utf8'));
+    const { status, headers } = response;
+    const json = parseBody(response);
     const page = json === undefined && isPage(response);
     if (isSuccess(status) && !page && !(isJsonObject(json) && typeof json.error === 'string')) {
       return readTokenResponse(json, scope, status, place, secrets);
