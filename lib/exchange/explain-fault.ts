@@ -24,12 +24,11 @@ export interface FaultPlace extends AddressOption {
   };
 }
 
-/** The fault to explain. A fault of the doctor has no phase, because the doctor only connects. */
-export type ExplainedFault = Pick<ExchangeFaultDetails, 'kind'> &
-  Partial<ExchangeFaultDetails> & {
-    /** A part of the message: the server's certificate that the doctor has seen, or the target of a redirect. */
-    detail?: string;
-  };
+/** The fault to explain. */
+export type ExplainedFault = ExchangeFaultDetails & {
+  /** A part of the message: the server's certificate that the doctor has seen, or the target of a redirect. */
+  detail?: string;
+};
 
 /**
  * The message and the hint for the faults that match `reason` and `when`. Names in braces are replaced by values of
@@ -75,7 +74,7 @@ const EXPLANATIONS: Readonly<Record<ConnectionErrorKind, readonly FaultExplanati
       hint: 'Set a time limit of its own for whatever the interceptor waits for. If it needs longer, raise the `timeout` of the call, or {http.timeout}.',
     },
     {
-      when: ({ phase, reusedSocket }) => phase === 'connecting' && reusedSocket === true,
+      when: ({ phase }) => phase === 'waiting',
       message:
         'nothing was sent: {limit} had already passed. The time was spent waiting, for example for a token, or the event loop was blocked.',
       hint: 'If the limit is short, raise it: the `timeout` of the call, or {http.timeout}. Otherwise find out what blocks the event loop: synchronous code that runs for long, or too little CPU.',
@@ -379,5 +378,6 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
 
 /** Whether no server has responded at all. */
 function isServerUnreached(fault: ExplainedFault): boolean {
-  return /^(dns|refused|timeout|reset|network)$/.test(fault.kind) && isUnsent(fault) && !fault.reusedSocket;
+  const { kind, phase } = fault;
+  return /^(dns|refused|timeout|reset|network)$/.test(kind) && isUnsent(fault) && phase !== 'waiting';
 }

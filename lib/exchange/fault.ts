@@ -3,16 +3,17 @@ import { type ExchangeResponse } from './io.js';
 
 /**
  * How far an exchange got, which decides whether the server can have executed the request:
+ * - `waiting`: it has not begun, because its call still waits, for example for a token or an interceptor of the host application
  * - `queued`: it waits for a free connection
  * - `connecting`: it connects, which includes the TLS handshake
  * - `sent`: the request is sent, at least a part of it
  * - `reading`: the response has begun
  */
-export type ExchangePhase = 'queued' | 'connecting' | 'sent' | 'reading';
+export type ExchangePhase = 'waiting' | 'queued' | 'connecting' | 'sent' | 'reading';
 
 /** Whether nothing of the request was sent. */
-export function isUnsent({ phase = 'connecting' }: { phase?: ExchangePhase }): boolean {
-  return phase === 'queued' || phase === 'connecting';
+export function isUnsent({ phase }: Pick<ExchangeFaultDetails, 'phase'>): boolean {
+  return phase !== 'sent' && phase !== 'reading';
 }
 
 /** The reason of a fault if connecting took longer than `connectTimeoutMs`. */

@@ -291,10 +291,9 @@ function withLimitOfCall(fault: ExchangeFault, { timeoutMs, endsAt }: Call): Exc
   return isLast ? new ExchangeFault({ ...fault, limitMs: timeoutMs }) : fault;
 }
 
-/** The fault of a call whose time is over before anything was sent. `reusedSocket` is set because explainFault() would otherwise
- * describe a connection that could not be made. */
+/** The fault of a call whose time is over before its next request has begun. */
 function timeoutFault(): ExchangeFault {
-  return new ExchangeFault({ kind: 'timeout', phase: 'connecting', reusedSocket: true });
+  return new ExchangeFault({ kind: 'timeout', phase: 'waiting' });
 }
 
 function toClosedFault({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): ExchangeFault {

@@ -124,11 +124,11 @@ export class InterceptedCall {
   };
 
   #timeoutOrClosedError(): Error {
-    const unsent = { phase: 'connecting', reusedSocket: true } as const;
+    const phase = 'waiting';
     const fault = this.#client.calls.closed.aborted
-      ? new ExchangeFault({ ...unsent, kind: 'closed' })
+      ? new ExchangeFault({ phase, kind: 'closed' })
       : new ExchangeFault({
-          ...unsent,
+          phase,
           kind: 'timeout',
           reason: INTERCEPTOR_TIMEOUT,
           limitMs: this.#outerCall.timeoutMs,

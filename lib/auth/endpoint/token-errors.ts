@@ -51,7 +51,12 @@ export function tokenRedirect(
   const { href } = place.url;
   const to = location !== undefined && URL.canParse(location, href) ? new URL(location, href) : undefined;
   const shown = to && ` to ${cleanEndpointText(to.origin + to.pathname, secrets)}`;
-  return tokenConnectionError(place, { kind: 'redirect', reason: `HTTP_${status}`, detail: shown });
+  return tokenConnectionError(place, {
+    kind: 'redirect',
+    phase: 'reading',
+    reason: `HTTP_${status}`,
+    detail: shown,
+  });
 }
 
 /** Cleans a text of the endpoint for an error: removes secrets and ids of customers. */

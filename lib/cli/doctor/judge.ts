@@ -25,7 +25,7 @@ export function judgeServer(
   const { established, fault, certificates, version, notVerified, words } = facts;
   if (!established && isAboutClientCertificate(facts))
     return skipped('The server ended the handshake before its own certificate could be judged.');
-  if (!established) return explainHandshakeFault(place, { kind: 'tls', ...fault, phase: 'connecting' });
+  if (!established) return explainHandshakeFault(place, { kind: 'tls', ...fault });
   const leaf = certificates.at(0);
   if (!leaf) return explainHandshakeFault(place, { kind: 'tls', reason: 'no certificate' });
   if (notVerified === undefined) {

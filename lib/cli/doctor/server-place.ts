@@ -9,9 +9,9 @@ export interface ServerPlace extends FaultPlace {
   proxy?: Secret;
 }
 
-/** Explains a fault with the same words as the error of a call. */
-export function explainHandshakeFault(place: ServerPlace, fault: ExplainedFault): Finding {
+/** Explains a fault of the doctor, which only connects, with the same words as the error of a call. */
+export function explainHandshakeFault(place: ServerPlace, fault: Omit<ExplainedFault, 'phase'>): Finding {
   const where = `${place.host}, port ${place.port}`;
-  const { message, hint = 'Run the check again.' } = explainFault(where, fault, place);
-  return failed(message, hint);
+  const { message, hint } = explainFault(where, { ...fault, phase: 'connecting' }, place);
+  return failed(message, hint ?? 'Run the check again.');
 }

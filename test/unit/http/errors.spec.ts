@@ -304,7 +304,7 @@ describe('Errors of calls without a complete response', () => {
     [late('connecting'), /api\.example, port 443, within the time limit\. Most likely/, /allow/, BASE],
     [late('connecting', { reason: 'ERR_CONNECT_TIMEOUT' }), /: no connection/, /http\.connectTimeout/, BASE],
     [late('connecting', ADDRESSES), /; its addresses, .*: 10\.0\.0\.1:443, \[::1\]:443\./, /allow/, BASE],
-    [late('connecting', { reusedSocket: true }), /: nothing was sent: /, /what blocks the event loop/, LIMIT],
+    [late('waiting'), /: nothing was sent: /, /what blocks the event loop/, LIMIT],
     [late('sent'), /: the request was sent, but no response began within the time limit\.$/, RAISE, LIMIT],
     [late('reading'), /: the response began, but the rest of it did not arrive within/, RAISE, LIMIT],
     [proxy('ERR_PROXY_TUNNEL_407'), /refuses the user and password/, /^Check http\.proxy: /, PROXY],
