@@ -157,8 +157,8 @@ class RunningExchange {
     return limits.reduce((first, limit) => (limit.endsAt < first.endsAt ? limit : first));
   }
 
-  #options(): RequestOptions & Pick<ExchangeRequest, 'isRepeatable'> {
-    const { url, method, headers, body, agent, isRepeatable } = this.#request;
+  #options(): RequestOptions & Pick<ExchangeRequest, 'mayUseOlderConnection'> {
+    const { url, method, headers, body, agent, mayUseOlderConnection } = this.#request;
     return {
       protocol: url.protocol,
       hostname: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
@@ -173,7 +173,7 @@ class RunningExchange {
         ...headers,
       },
       agent,
-      isRepeatable,
+      mayUseOlderConnection,
     };
   }
 

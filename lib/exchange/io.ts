@@ -21,8 +21,8 @@ export interface ExchangeRequest {
   headers: Record<string, string>;
   body?: string | Uint8Array;
   agent: ExchangeAgent;
-  /** Whether the request may be sent again if its connection turns out to be closed. It may then reuse older idle connections. */
-  isRepeatable?: boolean;
+  /** Whether the request may use a connection that was idle for long and may be closed, because it can be sent again then. */
+  mayUseOlderConnection?: boolean;
   /** Whether the agent offers a client certificate to servers that ask for one. */
   hasCertificate?: boolean;
   /** Milliseconds for the whole exchange, with the wait for a free connection and the body of the response. */

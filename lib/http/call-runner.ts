@@ -159,7 +159,7 @@ export class CallRunner {
       body: call.body,
       agent: identity.agentFor(call.url),
       // After a reconnect, use only a connection that the server is known to keep open.
-      isRepeatable: isRepeatable(call) && !call.reconnected,
+      mayUseOlderConnection: isRepeatable(call) && !call.reconnected,
       hasCertificate: call.certificate !== undefined,
       timeoutMs,
       attemptTimeoutMs,

@@ -253,7 +253,7 @@ export class TokenEndpoint implements TokenSource {
       agent,
       hasCertificate: identity?.certificate !== undefined,
       // After a reconnect, use only a connection that the server is known to keep open.
-      isRepeatable: !reconnected,
+      mayUseOlderConnection: !reconnected,
       idleConnectionTimeoutMs: IDLE_CONNECTION_TIMEOUT_MS,
       timeoutMs,
       connectTimeoutMs: Math.min(connectTimeoutMs, timeoutMs / 2),

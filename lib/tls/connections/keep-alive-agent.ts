@@ -32,10 +32,10 @@ export interface KeepAliveSettings {
 export type Connector = (options: RequestOptions) => Socket;
 
 /**
- * Requests of this package set `isRepeatable` if they may be sent again. Requests of the host application over the same agent do
- * not set it, because nothing sends those again.
+ * Requests of this package set `mayUseOlderConnection` if they may be sent again. Requests of the host application over the same
+ * agent do not set it, because nothing sends those again.
  */
-type SentOptions = RequestOptions & { isRepeatable?: boolean };
+type SentOptions = RequestOptions & { mayUseOlderConnection?: boolean };
 
 /** A request with its response. Node's own agent reads `res` and `_httpMessage` too, but the type definitions leave them out. */
 type FinishedRequest = ClientRequest & { res?: IncomingMessage };
@@ -99,8 +99,8 @@ export class KeepAliveAgent extends Agent {
     options.servername ??= serverNameOf(request, options);
     const origin = connectionKey(options);
     const pool: NodeJS.Dict<Socket[]> = this.freeSockets;
-    const hidden = pool[origin] && this.#selectForReuse(pool[origin], options.isRepeatable);
-    if (!options.isRepeatable) this.#nonRepeatable.add(request);
+    const hidden = pool[origin] && this.#selectForReuse(pool[origin], options.mayUseOlderConnection);
+    if (!options.mayUseOlderConnection) this.#nonRepeatable.add(request);
     if (this.#limits.nonRepeatable === 0) request.shouldKeepAlive = false;
     // Node's agent always reuses an idle connection if the pool has one. Hide those that this request must not reuse.
     if (hidden) delete pool[origin];
@@ -277,7 +277,7 @@ export class KeepAliveAgent extends Agent {
    * there is none, returns the connections to hide from Node's agent. It then closes the oldest one: otherwise an
    * application that only sends requests that must not be sent twice would leave more and more idle connections open.
    */
-  #selectForReuse(idle: Socket[], isRepeatable = false): Socket[] | undefined {
+  #selectForReuse(idle: Socket[], mayUseOlderConnection = false): Socket[] | undefined {
     const now = this.#clock.now();
     for (let index = idle.length - 1; index >= 0; index -= 1) {
       const socket = idle[index];
@@ -286,8 +286,8 @@ export class KeepAliveAgent extends Agent {
       // Since Node 22, Node destroys an idle connection that the server has closed, but keeps it in the pool until its `close`
       // event. While the event loop was blocked, the idle timer has not run.
       if (socket.destroyed || idleMs > (state.limits?.repeatable ?? 0)) destroyAndRemove(socket);
-      else if (idleMs <= this.#limitOf(state, isRepeatable)) {
-        if ((isRepeatable && idleMs <= JUST_USED_MS) || !detectUnreadInput(socket)) {
+      else if (idleMs <= this.#limitOf(state, mayUseOlderConnection)) {
+        if ((mayUseOlderConnection && idleMs <= JUST_USED_MS) || !detectUnreadInput(socket)) {
           if (index < idle.length - 1) idle.push(...idle.splice(index, 1));
           return undefined;
         }
@@ -301,8 +301,8 @@ export class KeepAliveAgent extends Agent {
   }
 
   /** How long this connection may have been idle, in milliseconds, for such a request to reuse it. */
-  #limitOf({ limits = this.#limits, origin }: ConnectionState, isRepeatable: boolean): number {
-    const limit = isRepeatable ? limits.repeatable : limits.nonRepeatable;
+  #limitOf({ limits = this.#limits, origin }: ConnectionState, mayUseOlderConnection: boolean): number {
+    const limit = mayUseOlderConnection ? limits.repeatable : limits.nonRepeatable;
     return this.#unreliable.has(origin) ? Math.min(limit, this.#limits.nonRepeatable) : limit;
   }
 

@@ -990,12 +990,15 @@ describe('Token endpoint: stale keep-alive connections', () => {
     ['was closed by the server', closed],
     ['brought no response for 5 s', silent],
   ])(
-    'sends the request once more, with isRepeatable: false, when the reused connection %s, and counts 2 attempts in the event',
+    'sends the request once more, with mayUseOlderConnection: false, when the reused connection %s, and counts 2 attempts in the event',
     async (_, fault) => {
       const { request, requests, events } = failingFirst(fault);
       expect(await request()).toMatchObject({ accessToken: 'token' });
       expect(
-        requests.map(({ isRepeatable, idleConnectionTimeoutMs }) => [isRepeatable, idleConnectionTimeoutMs]),
+        requests.map(({ mayUseOlderConnection, idleConnectionTimeoutMs }) => [
+          mayUseOlderConnection,
+          idleConnectionTimeoutMs,
+        ]),
       ).toEqual([
         [true, 5_000],
         [false, 5_000],

@@ -284,7 +284,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
       await until(() => idleOf(agent).length === 1);
       for (const socket of sockets) socket.write(FOREIGN);
       blockEventLoop(20);
-      expect(await call('/b', 'GET', { isRepeatable: true })).toBe('GET /b');
+      expect(await call('/b', 'GET', { mayUseOlderConnection: true })).toBe('GET /b');
       expect(connections()).toBe(2);
     },
   );
@@ -339,7 +339,7 @@ describe.each(WAYS)('A connection over %s', (way) => {
   );
 
   describe('Long-idle connection', () => {
-    const REPEATABLE = { isRepeatable: true };
+    const REPEATABLE = { mayUseOlderConnection: true };
 
     it.each([
       ['55 s without a Keep-Alive hint', '', undefined, 55_000],
@@ -588,7 +588,7 @@ it.each([
     const first = send({});
     const controller = new AbortController();
     const aborted = isBehindAborted
-      ? send({ method: 'GET', isRepeatable: true, signal: controller.signal }).catch(() => undefined)
+      ? send({ method: 'GET', mayUseOlderConnection: true, signal: controller.signal }).catch(() => undefined)
       : undefined;
     const last = send({});
     controller.abort(new Error('the caller has gone'));
