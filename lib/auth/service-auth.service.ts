@@ -16,7 +16,7 @@ import {
   customerScope,
 } from './access-token.js';
 import { type Authenticator } from './authenticator.js';
-import { type TokenCache } from './cache/token-cache.js';
+import { type TokenCache } from './token-cache.js';
 
 /** Tokens, authenticating headers and the mTLS identity, for the host's own clients too. */
 @Injectable()

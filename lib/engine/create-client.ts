@@ -3,7 +3,7 @@ import { type ResourceName } from '../config/names.js';
 import { CustomersService } from '../customers/customers.service.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { Authenticator } from '../auth/authenticator.js';
-import { TokenCache } from '../auth/cache/token-cache.js';
+import { TokenCache } from '../auth/token-cache.js';
 import { ClientSecret } from '../auth/endpoint/client-secret.js';
 import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
 import { ServiceAuthService } from '../auth/service-auth.service.js';

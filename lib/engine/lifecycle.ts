@@ -7,7 +7,7 @@ import { systemClock } from '../time/time.js';
 import { type Identity } from '../tls/client-identity.js';
 import { isUnsupportedInTls13 } from '../tls/certificate-summary.js';
 import { AsyncResource } from 'node:async_hooks';
-import { type TokenCache } from '../auth/cache/token-cache.js';
+import { type TokenCache } from '../auth/token-cache.js';
 import { type ClientContext } from '../http/call.js';
 
 /** Milliseconds by which the start-up check delays the start at most. */

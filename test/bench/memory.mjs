@@ -7,7 +7,7 @@ const CONCURRENCY = 100;
 /** The heap is measured after each of these. */
 const PARTS = 10;
 
-const { TokenCache } = await built('auth/cache/token-cache.js');
+const { TokenCache } = await built('auth/token-cache.js');
 const { systemClock } = await built('time/time.js');
 const { SILENT } = await built('telemetry/log.js');
 

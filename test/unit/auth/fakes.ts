@@ -3,7 +3,7 @@ import {
   type TokenRequestContext,
   type TokenSource,
 } from '../../../lib/auth/access-token.js';
-import { TokenCache, type TokenCacheSettings } from '../../../lib/auth/cache/token-cache.js';
+import { TokenCache, type TokenCacheSettings } from '../../../lib/auth/token-cache.js';
 import { type Clock } from '../../../lib/time/time.js';
 import { type DescribeOption } from '../../../lib/errors/index.js';
 import { SILENT, type Log } from '../../../lib/telemetry/log.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { types } from 'node:util';
 import { type AccessToken } from '../../../lib/auth/access-token.js';
-import { type TokenCache } from '../../../lib/auth/cache/token-cache.js';
+import { type TokenCache } from '../../../lib/auth/token-cache.js';
 import { ServiceConnectionError, ServiceTokenError, type TokenErrorCode } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/telemetry/log.js';
 import { momentOf, systemClock, sleep } from '../../../lib/time/time.js';

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type TokenRefresh } from '../../config/options.js';
-import { ServiceConnectionError } from '../../errors/index.js';
-import { allowManyListeners } from '../../config/http.options.js';
-import { type TokenIo, type TokenSource, API_SCOPE } from '../access-token.js';
+import { type TokenRefresh } from '../config/options.js';
+import { ServiceConnectionError } from '../errors/index.js';
+import { allowManyListeners } from '../config/http.options.js';
+import { type TokenIo, type TokenSource, API_SCOPE } from './access-token.js';
 import { RequestQueue } from './request-queue.js';
 import { ScopeToken, type ScopeSettings } from './scope-token.js';
 import { type CacheTools } from './token-request.js';

@@ -1,13 +1,13 @@
-import { copyError, describeError, ServiceError } from '../../errors/index.js';
-import { momentOf, within } from '../../time/time.js';
-import { type TokenGrant, type TokenIo, type TokenSource, type WaitOptions } from '../access-token.js';
+import { copyError, describeError, ServiceError } from '../errors/index.js';
+import { momentOf, within } from '../time/time.js';
+import { type TokenGrant, type TokenIo, type TokenSource, type WaitOptions } from './access-token.js';
 import {
   expiredOnArrival,
   isSecretRefusal,
   SECRET_UNAVAILABLE,
   noResponseInTime,
   noTokenInTime,
-} from '../endpoint/token-errors.js';
+} from './endpoint/token-errors.js';
 import { type CachedToken } from './cached-token.js';
 import { MAX_ATTEMPTS } from './request-limits.js';
 import { type RequestQueue } from './request-queue.js';

@@ -1,6 +1,6 @@
-import { type ServiceError, ServiceTokenError } from '../../errors/index.js';
-import { backOff, retryDelay, type Clock } from '../../time/time.js';
-import { isRetryableTokenError, stillFailing } from '../endpoint/token-errors.js';
+import { type ServiceError, ServiceTokenError } from '../errors/index.js';
+import { backOff, retryDelay, type Clock } from '../time/time.js';
+import { isRetryableTokenError, stillFailing } from './endpoint/token-errors.js';
 
 /** Attempts of one token request before its callers get the error. */
 export const MAX_ATTEMPTS = 3;

@@ -1,6 +1,6 @@
-import { type ServiceError, type ServiceTokenError } from '../../errors/index.js';
-import { sleep } from '../../time/time.js';
-import { type TokenIo, API_SCOPE } from '../access-token.js';
+import { type ServiceError, type ServiceTokenError } from '../errors/index.js';
+import { sleep } from '../time/time.js';
+import { type TokenIo, API_SCOPE } from './access-token.js';
 import { CircuitBreaker, longerOpen, MAX_ATTEMPTS, renewalDelay } from './request-limits.js';
 
 /** The endpoint counts as failing when requests of 2 different scopes in a row have failed, or of 3 were refused. */

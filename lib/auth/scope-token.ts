@@ -1,6 +1,6 @@
-import { type TokenRefresh } from '../../config/options.js';
-import { ServiceConnectionError, type ServiceError } from '../../errors/index.js';
-import { type TokenGrant, type TokenStatus, type WaitOptions } from '../access-token.js';
+import { type TokenRefresh } from '../config/options.js';
+import { ServiceConnectionError, type ServiceError } from '../errors/index.js';
+import { type TokenGrant, type TokenStatus, type WaitOptions } from './access-token.js';
 import { CachedToken } from './cached-token.js';
 import { CircuitBreaker, ForcedRefreshLimit, renewalDelay } from './request-limits.js';
 import { type CacheTools, type Purpose, TokenRequest } from './token-request.js';

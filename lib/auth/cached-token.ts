@@ -1,5 +1,5 @@
-import { type Clock, elapsedMs, type Moment, momentOf } from '../../time/time.js';
-import { type AccessToken, expiryMargin, LIFELESS_MS, type TokenGrant } from '../access-token.js';
+import { type Clock, elapsedMs, type Moment, momentOf } from '../time/time.js';
+import { type AccessToken, expiryMargin, LIFELESS_MS, type TokenGrant } from './access-token.js';
 
 const REFRESH_AT = 0.75;
 const MAX_JITTER_MS = 10_000;
