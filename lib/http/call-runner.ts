@@ -11,7 +11,6 @@ import {
 import { type ExchangeRequest, type ExchangeResponse } from '../exchange/io.js';
 import { delayAfterRetryAfter, retryDelay, nextTurn, systemClock, sleep, within } from '../time/time.js';
 import { canDetectUnreadInput } from '../tls/connections/unread-input.js';
-import { CertificateRotation } from '../tls/reload/certificate-rotation.js';
 import { type Call, type CallAuthenticator, type ClientContext } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { faultToError } from './call-error.js';
@@ -75,7 +74,6 @@ export class CallRunner {
   readonly #observer: CallObserver;
   /** Number of exchanges in flight. */
   #running = 0;
-  readonly #rotation: CertificateRotation;
 
   constructor(
     client: ClientContext,
@@ -87,7 +85,6 @@ export class CallRunner {
     this.#authenticator = authenticator;
     this.#budget = budget;
     this.#observer = observer;
-    this.#rotation = new CertificateRotation(client.identity);
   }
 
   async run(call: Call): Promise<ExchangeResponse> {
@@ -119,7 +116,7 @@ export class CallRunner {
   async #attempt(call: Call): Promise<Outcome> {
     // Wait for at most half of the time that is left. The other half is enough to send the call with the old certificate: the
     // server's refusal tells the caller more than a time-out.
-    const { search } = this.#rotation;
+    const search = this.#client.identity.rotation.search('api');
     if (search) await this.#waitForCertificate(search, call, call.leftMs / 2);
     const credentials = this.#authenticator.getCached() ?? (await this.#waitForToken(call));
     if (credentials !== call.getCredentials()) call.setCredentials(credentials);
@@ -216,8 +213,12 @@ export class CallRunner {
   ): Promise<boolean> {
     if (outcome.response?.status === 401 && (await this.#replaceToken(call))) return true;
     if (call.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
-    const search = this.#rotation.findOther(call.certificate, outcome, waitsForCertificate);
-    return (call.hasOtherCertificate = await this.#waitForCertificate(search, call, call.leftMs));
+    const { identity } = this.#client;
+    const search = identity.findOther(call.certificate, outcome, 'api');
+    // Later calls wait for this search. A call that cannot be sent again need not.
+    if (!waitsForCertificate && identity.rotation.search('api')) return false;
+    call.hasOtherCertificate = (await this.#waitForCertificate(search, call, call.leftMs)) ?? false;
+    return call.hasOtherCertificate;
   }
 
   async #replaceToken(call: Call): Promise<boolean> {
@@ -226,12 +227,12 @@ export class CallRunner {
     return (await this.#authenticator.replace(call.getCredentials(), tokenWaitOptions(call))) !== undefined;
   }
 
-  /** Waits for another certificate. Resolves with false if none is found, or if the time is over. */
-  async #waitForCertificate(search: Promise<boolean>, call: Call, timeoutMs: number): Promise<boolean> {
+  /** Waits for the search for another certificate. Resolves with undefined if the time is over. */
+  async #waitForCertificate<T>(search: Promise<T>, call: Call, timeoutMs: number): Promise<T | undefined> {
     const { closed } = this.#client.calls;
     const limit = { clock: systemClock, timeoutMs, expired: timeoutFault, signals: [call.signal, closed] };
     return within(limit, () => search).catch((error: unknown) => {
-      if (error instanceof ExchangeFault) return false;
+      if (error instanceof ExchangeFault) return undefined;
       throw error;
     });
   }
@@ -268,7 +269,7 @@ export class CallRunner {
     if (fault) throw faultToError(withLimitOfCall(fault, call), call, this.#client);
     if (isSuccess(response.status)) {
       this.#budget.giveBack(call.budgetTaken);
-      this.#rotation.recordSuccess(call.certificate?.fingerprint256);
+      this.#client.identity.rotation.accept(call.certificate?.fingerprint256, 'api');
     }
     call.response = response;
     return response;

@@ -1,8 +1,11 @@
 import { type Agent } from 'node:http';
 import { type SecureContext } from 'node:tls';
-import { type Clock, formatDate, watching, sleep } from '../time/time.js';
+import { type Clock, formatDate } from '../time/time.js';
 import { type TlsSettings } from '../config/resolve-options.js';
+import { REREAD_MS, Rotating } from '../config/rotating.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
+import { type Outcome } from '../exchange/fault.js';
+import { certificateRefusal } from '../exchange/response.js';
 import { type Log } from '../telemetry/log.js';
 import { daysLeft, describeCertificate, summarize, watchExpiry } from './certificate-summary.js';
 import { KeepAliveAgent, plainConnector } from './connections/keep-alive-agent.js';
@@ -10,7 +13,7 @@ import { IdentityAgent, type IdentityAgentSettings } from './connections/identit
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
 import { isFromFiles, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
 import { createContextMaker, type ContextMaker } from './material/secure-contexts.js';
-import { IdentityWatch } from './reload/identity-watch.js';
+import { IdentityWatch } from './identity-watch.js';
 
 /** The settings of a client identity. `maxSockets` limits each agent separately. */
 export interface ClientIdentitySettings extends Pick<
@@ -41,13 +44,8 @@ export interface IdentityStatus {
 
 const FILES_PERIOD_MS = 2_000;
 const FUNCTION_PERIOD_MS = 60_000;
-/** While the server refuses the certificate, the files are read at most once per this time, and a function is called at most so often. */
-const MIN_FILES_PERIOD_MS = 1_000;
-const MIN_FUNCTION_PERIOD_MS = 10_000;
-/** How long calls wait for new files after the first refusal. */
-const WAIT_MS = 2_000;
 /** If only some servers behind an address refuse the certificate, calls wait at most once per this time. */
-const WAIT_PERIOD_MS = 60_000;
+const WAIT_EVERY_MS = 60_000;
 
 type CallAddress = Pick<URL, 'protocol' | 'hostname' | 'port'>;
 
@@ -74,15 +72,13 @@ export class ClientIdentity {
   readonly #listeners = new Set<() => void>();
   /** The addresses of the calls that wait for a token. */
   readonly #awaitingToken = new Set<CallAddress>();
+  /** The fingerprint of the certificate in use, and what the servers `api` and `token` say about it. */
+  readonly rotation: Rotating<string | undefined>;
   #current: LoadedIdentity;
   /** The newest inputs, if they have faults and so are not in use. */
   #rejected?: Required<IdentityStatus>['lastReloadFault'] & { digest: string };
   #isClosed = false;
   #stopExpiry?: () => void;
-  /** The last reload after a refusal. `at` is in milliseconds on the monotonic clock, here and below. */
-  #lastReload = { at: -Infinity, done: Promise.resolve(false) };
-  /** The refusal from which the wait of 2 s is counted, and the fingerprint of the certificate that was refused. */
-  #firstRefusal = { fingerprint: '', at: -Infinity };
 
   /**
    * Reads and checks all inputs. If they have faults, there is no identity, and the caller throws a ServiceCertificateError with
@@ -123,6 +119,13 @@ export class ClientIdentity {
       apply: (snapshot: IdentitySnapshot) => this.#applySnapshot(snapshot),
     };
     this.#watch = new IdentityWatch(watch, loaded.digest);
+    const read = async () => {
+      await this.#watch.readNow();
+      return this.certificate?.fingerprint256;
+    };
+    const rereadMs = isFunction ? REREAD_MS.function : REREAD_MS.file;
+    this.rotation = new Rotating({ read, clock, rereadMs, waitEveryMs: WAIT_EVERY_MS });
+    this.rotation.set(loaded.certificate?.fingerprint256);
   }
 
   /**
@@ -229,42 +232,20 @@ export class ClientIdentity {
   }
 
   /**
-   * Looks for another certificate after the server refused the one of a call. Resolves with whether another one is in use now.
-   * - Files are read again, at most once per second.
-   * - With `hasWorked`, they are read until 2 s after the first refusal: the server may know the new certificate before its files
-   *   have reached this machine.
-   * - A function is called once, at most every 10 s.
-   *
-   * Never rejects.
-   * @param hasWorked whether the refused certificate has worked with this server
-   * @param filesOnly does not call a function. For a fault that may have another cause, which should not cost a request to a vault.
+   * Looks for another certificate after a server refused the one of a request. Resolves with whether another one is in use now.
+   * Never rejects. See {@link Rotating.findOther}.
    */
-  async reloadAfterRefusal(
+  async findOther(
     refused: CertificateSummary | undefined,
-    hasWorked = false,
-    filesOnly = false,
+    outcome: Outcome,
+    server: 'api' | 'token',
   ): Promise<boolean> {
-    const isOther = () => this.certificate?.fingerprint256 !== refused?.fingerprint256;
-    const isFunction = typeof this.#settings.tls.source === 'function';
-    if (isOther() || !this.#isReloadable || (isFunction && filesOnly)) return isOther();
-    const clock = watching(this.#settings.clock);
-    const fingerprint = refused?.fingerprint256 ?? '';
-    const { fingerprint: before, at: since } = this.#firstRefusal;
-    const isNew = fingerprint !== before || clock.monotonic() - since > WAIT_PERIOD_MS;
-    if (hasWorked && isNew) this.#firstRefusal = { fingerprint, at: clock.monotonic() };
-    const endsAt = hasWorked && !isFunction ? this.#firstRefusal.at + WAIT_MS : -Infinity;
-    for (;;) {
-      const now = clock.monotonic();
-      const { at } = this.#lastReload;
-      const isDue = now - at >= (isFunction ? MIN_FUNCTION_PERIOD_MS : MIN_FILES_PERIOD_MS);
-      // Read a last time at the end of the wait, even if the previous reading was less than a second ago.
-      const isLast = now >= endsAt;
-      if (isDue || (isLast && at < endsAt)) this.#lastReload = { at: now, done: this.reload() };
-      await this.#lastReload.done;
-      if (isOther() || isLast) return isOther();
-      const nextAt = Math.min(endsAt, this.#lastReload.at + MIN_FILES_PERIOD_MS);
-      await sleep(clock, Math.max(0, nextAt - clock.monotonic()));
-    }
+    // A server that crashed ends the connection without an alert too, which should not cost a call of the tls function.
+    const isCrash = outcome.fault?.kind === 'reset' && typeof this.#settings.tls.source === 'function';
+    if (!this.#isReloadable || isCrash) return this.rotation.last !== refused?.fingerprint256;
+    const isSure = refused !== undefined && certificateRefusal(outcome) === 'refused';
+    const other = await this.rotation.findOther(refused?.fingerprint256, { server, isSure });
+    return other !== undefined;
   }
 
   /**
@@ -301,6 +282,7 @@ export class ClientIdentity {
   #activate(loaded: LoadedIdentity): void {
     const before = this.#current;
     this.#current = loaded;
+    this.rotation.set(loaded.certificate?.fingerprint256);
     this.#rejected = undefined;
     this.httpsAgent.switchContext(() => loaded.apiContext);
     this.tokenAgent.switchContext(loaded.tokenContext);

@@ -5,6 +5,7 @@ import { readInTime, UNAVAILABLE, type Secret } from '../config/secret.js';
 import { type ResolvedOptions } from '../config/resolve-options.js';
 import { ServiceConfigurationError } from '../errors/index.js';
 import { type Clock } from '../time/time.js';
+import { REREAD_MS, Rotating } from '../config/rotating.js';
 
 /** How the signature is made. The defaults are those of the service. */
 export interface WebhookSignatureOptions {
@@ -55,26 +56,24 @@ export function verifyWebhook(
   return matches.includes(true);
 }
 
-/** Milliseconds in which wrong signatures cause at most one new reading of the secret, however many webhooks arrive. */
-const REREAD_MS = 10_000;
-
 /** Verifies webhooks of the service with `webhook.secret` (docs/webhooks.md). */
 @Injectable()
 export class WebhooksService {
   /** The name of the header that carries the signature (`webhook.header`), in lower case. */
   readonly header: string;
   readonly #options: Pick<ResolvedOptions, 'webhook' | 'locate'>;
-  readonly #clock: Clock;
-  #last: Secret | undefined;
-  #reading: Promise<Secret> | undefined;
-  /** Monotonic milliseconds at which the last reading began. */
-  #readAt = -Infinity;
+  readonly #secret: Rotating<Secret>;
 
   /** @internal */
   constructor(options: Pick<ResolvedOptions, 'webhook' | 'locate'>, clock: Clock) {
     this.header = options.webhook.header;
     this.#options = options;
-    this.#clock = clock;
+    this.#secret = new Rotating({
+      read: () => this.#read(clock),
+      isSame: (one, other) => one.equals(other),
+      clock,
+      rereadMs: REREAD_MS.function,
+    });
   }
 
   /** @internal The error to throw if no secret is configured; undefined if one is. */
@@ -99,26 +98,19 @@ export class WebhooksService {
     if (this.missingSecret) throw this.missingSecret;
     if (typeof signature !== 'string') return false;
     const matches = (secret: Secret) => verifyWebhook(rawBody, signature, secretsIn(secret));
-    const secret = this.#last ?? (await this.#read());
+    const secret = this.#secret.last ?? (await this.#secret.read());
     if (matches(secret)) return true;
-    const isRecent = this.#clock.monotonic() - this.#readAt < REREAD_MS;
-    const latest = isRecent ? ((await this.#reading) ?? this.#last) : await this.#read();
-    return latest !== undefined && latest !== secret && matches(latest);
+    // Not a sure refusal, because anybody can send a wrong signature.
+    const other = await this.#secret.findOther(secret, { isSure: false });
+    return other !== undefined && matches(other);
   }
 
-  /** Reads the secret, or returns the last one if the reading fails. Concurrent callers share one reading. */
-  #read(): Promise<Secret> {
-    return (this.#reading ??= this.#readSource().finally(() => (this.#reading = undefined)));
-  }
-
-  async #readSource(): Promise<Secret> {
-    this.#readAt = this.#clock.monotonic();
+  async #read(clock: Clock): Promise<Secret> {
     try {
-      const secret = await readInTime(this.#options.webhook.secret!, this.#clock);
+      const secret = await readInTime(this.#options.webhook.secret!, clock);
       if (secretsIn(secret).length === 0) throw new Error(UNAVAILABLE);
-      return (this.#last = secret);
+      return secret;
     } catch (error) {
-      if (this.#last) return this.#last;
       throw this.#error((error as Error).message);
     }
   }

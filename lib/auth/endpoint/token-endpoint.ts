@@ -18,7 +18,6 @@ import { hadDeadConnection, captureOutcome } from '../../exchange/fault.js';
 import { eventErrorCode, type OnCall, reportCall } from '../../telemetry/call-event.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { type Identity } from '../../tls/client-identity.js';
-import { CertificateRotation } from '../../tls/reload/certificate-rotation.js';
 import {
   type TokenCredentials,
   type TokenGrant,
@@ -58,7 +57,7 @@ interface TokenEndpointOptions {
   exchange: Exchange;
   agent: Agent;
   /** With `oauth.mtls`: its certificate is offered to the endpoint. */
-  identity?: Pick<Identity, 'certificate' | 'keyType' | 'lastIssuer' | 'reloadAfterRefusal'>;
+  identity?: Pick<Identity, 'certificate' | 'keyType' | 'lastIssuer' | 'rotation' | 'findOther'>;
   clock: Clock;
   userAgent: string;
   /** Milliseconds to connect. At most, and by default, half of the time that a request has, so that another can follow. */
@@ -108,11 +107,9 @@ export class TokenEndpoint implements TokenSource {
   #refusal?: { of: TokenCredentials; firstAt: number; at: number; error: ServiceTokenError };
   /** The secret with which the endpoint granted the last token. */
   #acceptedSecret?: Secret;
-  readonly #rotation?: CertificateRotation;
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
-    this.#rotation = options.identity && new CertificateRotation(options.identity);
   }
 
   /**
@@ -169,7 +166,7 @@ export class TokenEndpoint implements TokenSource {
       this.#report(record);
       this.#refusal = undefined;
       this.#acceptedSecret = record.sent?.secret;
-      this.#rotation?.recordSuccess(record.sent?.fingerprint256);
+      this.#options.identity?.rotation.accept(record.sent?.fingerprint256, 'token');
       this.#options.clientSecret.forgetRefusal();
       return { ...grant, requestedWith: record.sent };
     } catch (error) {
@@ -198,7 +195,8 @@ export class TokenEndpoint implements TokenSource {
   async #post(attempt: SecretAttempt, record: AttemptRecord): Promise<ExchangeResponse> {
     record.attempts += 1;
     const { identity, place, clientId } = this.#options;
-    if (this.#rotation?.search) await untilAborted(this.#rotation.search, attempt.signal);
+    const search = identity?.rotation.search('token');
+    if (search) await untilAborted(search, attempt.signal);
     const certificate = identity?.certificate;
     const [secret] = attempt.secrets;
     record.sent = { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
@@ -210,10 +208,10 @@ export class TokenEndpoint implements TokenSource {
     }
     record.response = response;
     const verdict = certificateRefusal(outcome);
-    if (identity && this.#rotation && verdict) {
+    if (identity && verdict) {
       record.hasOtherCertificate =
         !record.hasOtherCertificate &&
-        (await untilAborted(this.#rotation.findOther(certificate, outcome), attempt.signal));
+        (await untilAborted(identity.findOther(certificate, outcome, 'token'), attempt.signal));
       if (record.hasOtherCertificate) return this.#post(attempt, record);
       const reason = fault ? fault.reason : `HTTP ${response.status}`;
       if (verdict === 'refused')

@@ -22,6 +22,7 @@ import { createAuthority, type Authority, type Issued } from '../../helpers/cert
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { silentAddress } from '../../helpers/silent-address.js';
 import { mtlsServer } from '../../helpers/mtls-server.js';
+import { rotating, unchanging } from '../../helpers/rotating-certificate.js';
 import { until } from '../../helpers/until.js';
 import { type ArrivedRequest, granted, type CannedResponse, tokenServer } from './token-server.js';
 
@@ -33,7 +34,7 @@ afterEach(async () => {
   for (const undo of cleanUp.splice(0)) await undo();
 });
 
-type RefusedIdentity = Pick<Identity, 'certificate' | 'reloadAfterRefusal'>;
+type RefusedIdentity = Pick<Identity, 'certificate' | 'rotation' | 'findOther'>;
 
 interface EndpointSetUp {
   url: string;
@@ -67,7 +68,13 @@ function endpointAt({
     hasChain,
   };
   const common = { userAgent: 'spec/1', clientId: CLIENT_ID, clientSecret, exchange, onCall };
-  const endpoint = new TokenEndpoint({ ...common, place, agent, identity: identity as Identity, clock });
+  const endpoint = new TokenEndpoint({
+    ...common,
+    place,
+    agent,
+    identity: identity as Identity | undefined,
+    clock,
+  });
   cleanUp.push(() => agent.destroy());
   /** Each request has a signal of its own, like the requests of the token cache. */
   const request = (scope = 'api', context = {}): Promise<TokenGrant> => {
@@ -1054,11 +1061,11 @@ describe('Token endpoint: client certificate refused in the handshake', () => {
       get certificate() {
         return summary(shown);
       },
-      reloadAfterRefusal: async (certificate) => {
+      ...unchanging(async (certificate) => {
         refused.push(certificate?.subject);
         show(second ?? first);
         return second !== undefined;
-      },
+      }),
     };
     cleanUp.push(() => live.close());
     const { request } = endpointAt({ url: `${live.url}/oauth2/token`, agent, identity });
@@ -1107,15 +1114,15 @@ describe('Token endpoint: handshake ended without a certificate alert', () => {
     cleanUp.push(() => live.close());
     const identity = identityOf(...certificates);
     const again: unknown[] = [];
-    const reloadAfterRefusal: RefusedIdentity['reloadAfterRefusal'] = (refused, ...how) => {
-      again.push([refused?.subject, ...how]);
-      return identity.reloadAfterRefusal(refused, ...how);
+    const findOther: RefusedIdentity['findOther'] = (refused, outcome, server) => {
+      again.push([refused?.subject, outcome.fault?.kind]);
+      return identity.findOther(refused, outcome, server);
     };
     const endpoint = endpointAt({
       url: `${live.url}/oauth2/token`,
       agent: new https.Agent({ ca }),
-      identity: Object.defineProperty(Object.create(identity) as RefusedIdentity, 'reloadAfterRefusal', {
-        value: reloadAfterRefusal,
+      identity: Object.defineProperty(Object.create(identity) as RefusedIdentity, 'findOther', {
+        value: findOther,
       }),
     });
     return { ...endpoint, again };
@@ -1139,8 +1146,7 @@ describe('Token endpoint: handshake ended without a certificate alert', () => {
     const error = await rejectionOf(request());
     expect(error).toMatchObject({ code: 'connection_reset', options: ['tls.certificate'], retryable: true });
     expect(textOfError(error)).toMatch(/refused the client certificate .*, or it crashed or restarted/);
-    // The last two arguments: do not wait for a new certificate, and reload files only.
-    expect(again).toEqual([['CN=old', false, true]]);
+    expect(again).toEqual([['CN=old', 'reset']]);
   });
 });
 
@@ -1155,7 +1161,7 @@ function identityOf(...fingerprints: string[]): RefusedIdentity {
     get certificate() {
       return certificates[0];
     },
-    reloadAfterRefusal: async () => certificates.length > 1 && certificates.shift() !== undefined,
+    ...unchanging(async () => certificates.length > 1 && certificates.shift() !== undefined),
   };
 }
 
@@ -1184,14 +1190,14 @@ describe('Token endpoint: certificate refused by a proxy with an HTML page', () 
 
   it('lets all requests wait for a new certificate, without sending, after the proxy refuses a certificate that has worked', async () => {
     const validTo = new Date(Date.now() + 86_400_000);
-    const reloads: [string | undefined, boolean | undefined][] = [];
+    let readings = 0;
     let found = (): void => undefined;
     const identity = {
       certificate: { subject: 'CN=a', issuer: 'CN=i', fingerprint256: 'old', validFrom: new Date(), validTo },
-      reloadAfterRefusal: (refused?: { fingerprint256: string }, hasWorked?: boolean) => {
-        reloads.push([refused?.fingerprint256, hasWorked]);
-        return new Promise<boolean>((resolve) => (found = () => resolve(true)));
-      },
+      ...rotating('old', () => {
+        readings += 1;
+        return new Promise<string>((resolve) => (found = () => resolve('new')));
+      }),
     };
     const { server, request } = await setUp({
       respond: ({ form }, number) =>
@@ -1200,10 +1206,10 @@ describe('Token endpoint: certificate refused by a proxy with an HTML page', () 
     });
     await request();
     const first = request('customer.c1');
-    await until(() => reloads.length === 1);
+    await until(() => readings === 1);
     const second = request('customer.c2');
     for (let turn = 0; turn < 20; turn += 1) await settle();
-    expect([reloads, server.arrived.length]).toEqual([[['old', true]], 2]);
+    expect([readings, server.arrived.length]).toEqual([1, 2]);
     identity.certificate = { ...identity.certificate, fingerprint256: 'new' };
     found();
     expect([(await first).scope, (await second).scope]).toEqual(['customer.c1', 'customer.c2']);

@@ -332,7 +332,7 @@ describe('Attempts of a call', () => {
       const tokens = ['of the interceptor', 'first', 'second'];
       const { axios, arrived } = await setUp({
         listener: firstAnswered(status, HTML, text),
-        identity: { certificate: undefined, reloadAfterRefusal: async () => true },
+        identity: { certificate: undefined, findOther: async () => true },
         credentialsNow: () => ({ Authorization: `Bearer ${tokens.shift()}` }),
       });
       await axios.get('/a');
@@ -536,7 +536,7 @@ describe('A POST with a key', () => {
         const { axios, arrived } = await keyed({
           listener: firstAnswered(status, HTML, DENIED),
           renewed: { Authorization: 'Bearer new' },
-          identity: { reloadAfterRefusal: async () => true },
+          identity: { findOther: async () => true },
           retries: 0,
         });
         const outcome = await axios.post('/a', {}, options).catch((error: unknown) => error);
@@ -637,7 +637,7 @@ describe('A call while others are in flight', () => {
 
   it('keeps the async context of its caller, and uses the certificate that is in use when it is sent', async () => {
     const before = new Agent();
-    const identity = { reloadAfterRefusal: async () => false };
+    const identity = { findOther: async () => false };
     const { axios, agent, begun, thisTurn, endAll } = await held({ identity });
     let inUse: Agent = before;
     Object.assign(identity, { agentFor: () => inUse });

@@ -15,6 +15,7 @@ import { SILENT } from '../../../lib/telemetry/log.js';
 import { exchangeDouble, type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { systemClock } from '../../../lib/time/time.js';
 import { httpServer } from '../../helpers/loopback.js';
+import { unchanging } from '../../helpers/rotating-certificate.js';
 
 export const APP_TOKEN = 'app-token-planted';
 export const BEARER = 'bearer-planted';
@@ -99,6 +100,7 @@ export async function setUp(setup: Setup = {}) {
       (setup.listener ?? ((_, answer: ServerResponse) => answer.end('{"ok":true}')))(request, response);
     });
   });
+  const { identity = {} } = setup;
   const agent = setup.agent ?? new Agent({ keepAlive: true });
   closing.push(server.close, () => agent.destroy());
   const baseUrl = setup.baseUrl ?? server.url;
@@ -133,7 +135,9 @@ export async function setUp(setup: Setup = {}) {
         },
       },
       {
-        identity: Object.assign(setup.identity ?? { reloadAfterRefusal: async () => false }, {
+        identity: Object.assign(identity, {
+          ...unchanging(identity.findOther),
+          ...(identity.rotation && { rotation: identity.rotation }),
           agentFor: () => agent,
           preconnectDuring: <T>(_: unknown, token: () => Promise<T>) => token(),
           hasChain: false,

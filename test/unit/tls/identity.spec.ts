@@ -11,10 +11,11 @@ import { inspect } from 'node:util';
 import { type TlsSettings } from '../../../lib/config/resolve-options.js';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type CertificateSummary } from '../../../lib/errors/index.js';
+import { ExchangeFault } from '../../../lib/exchange/fault.js';
 import { certificateRefusedError } from '../../../lib/tls/certificate-error.js';
 import { ClientIdentity, type ClientIdentitySettings } from '../../../lib/tls/client-identity.js';
 import { type IdentitySnapshot } from '../../../lib/tls/material/read-identity.js';
-import { IdentityWatch, type WatchSettings } from '../../../lib/tls/reload/identity-watch.js';
+import { IdentityWatch, type WatchSettings } from '../../../lib/tls/identity-watch.js';
 import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helpers/certificate-files.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
@@ -81,6 +82,20 @@ const paths = () => ({
 const put = ({ certificate, key }: Issued, replace: Replacement = inPlace) =>
   replace(folder, { certificate, privateKey: key });
 const errors = () => lines.filter((line) => line.startsWith('error'));
+
+const REFUSED = new ExchangeFault({ kind: 'tls', phase: 'connecting', certificateRefused: true });
+/** The server may have refused the certificate, or it may have crashed. */
+const CRASHED = new ExchangeFault({ kind: 'reset', phase: 'connecting', certificateSuspected: true });
+
+/** Looks for another certificate as a call does after this fault. */
+const findOther = (identity: ClientIdentity, refused?: CertificateSummary, fault = REFUSED) =>
+  identity.findOther(refused, { fault }, 'api');
+
+/** The same, if the refused certificate has worked before. */
+const findOtherOfAccepted = (identity: ClientIdentity, refused?: CertificateSummary) => {
+  identity.rotation.accept(refused?.fingerprint256, 'api');
+  return findOther(identity, refused);
+};
 
 describe('Certificate files that are replaced', () => {
   it.each([
@@ -173,11 +188,11 @@ describe('Certificate files that are replaced', () => {
     const before = identity.certificate;
     await put(clients[1]);
     await clock.advance(60_000);
-    expect(await identity.reloadAfterRefusal(before)).toBe(false);
+    expect(await findOther(identity, before)).toBe(false);
     expect(identity.certificate).toEqual(before);
     expect(await identity.reload()).toBe(true);
     expect(identity.certificate?.subject).toBe('CN=app-1');
-    expect(await identity.reloadAfterRefusal(before)).toBe(true);
+    expect(await findOther(identity, before)).toBe(true);
     const lineCount = lines.length;
     expect(await identity.reload()).toBe(false);
     expect(lines).toHaveLength(lineCount);
@@ -441,17 +456,17 @@ describe('Certificate refused by the server', () => {
     );
     const refused = identity.certificate;
     functionCalls = 0;
-    const all = await Promise.all(Array.from({ length: 100 }, () => identity.reloadAfterRefusal(refused)));
+    const all = await Promise.all(Array.from({ length: 100 }, () => findOther(identity, refused)));
     expect(new Set(all)).toEqual(new Set([false]));
-    expect(await identity.reloadAfterRefusal(refused)).toBe(false);
+    expect(await findOther(identity, refused)).toBe(false);
     expect(functionCalls).toBe(1);
     current = clients[1];
     await clock.advance(9_999);
-    expect(await identity.reloadAfterRefusal(refused)).toBe(false);
+    expect(await findOther(identity, refused)).toBe(false);
     expect(functionCalls).toBe(1);
     await clock.advance(1);
-    expect(await identity.reloadAfterRefusal(refused)).toBe(true);
-    expect(await identity.reloadAfterRefusal(refused)).toBe(true);
+    expect(await findOther(identity, refused)).toBe(true);
+    expect(await findOther(identity, refused)).toBe(true);
     expect(functionCalls).toBe(2);
   });
 
@@ -459,21 +474,21 @@ describe('Certificate refused by the server', () => {
     let functionCalls = 0;
     const ofFunction = await start(from(() => ((functionCalls += 1), pemsOf(clients[0]))));
     functionCalls = 0;
-    expect(await ofFunction.reloadAfterRefusal(ofFunction.certificate, false, true)).toBe(false);
+    expect(await findOther(ofFunction, ofFunction.certificate, CRASHED)).toBe(false);
     expect(functionCalls).toBe(0);
     await put(clients[0], bySymlinkSwap);
     const ofFiles = await start(tlsSettings({ ...paths(), chain: authority.chain }));
     const refused = ofFiles.certificate;
     await put(clients[1], bySymlinkSwap);
-    expect(await ofFiles.reloadAfterRefusal(refused, false, true)).toBe(true);
+    expect(await findOther(ofFiles, refused, CRASHED)).toBe(true);
   });
 
   describe('Refused certificate that worked before', () => {
-    /** The result of reloadAfterRefusal(), and after how many milliseconds it came. */
+    /** The result of findOther(), and after how many milliseconds it came. */
     const outcomeOf = (identity: ClientIdentity, refused?: CertificateSummary) => {
       const outcome: { hasOther?: boolean; atMs?: number } = {};
       const begun = clock.monotonic();
-      void identity.reloadAfterRefusal(refused, true).then((hasOther) => {
+      void findOtherOfAccepted(identity, refused).then((hasOther) => {
         Object.assign(outcome, { hasOther, atMs: clock.monotonic() - begun });
       });
       return outcome;
@@ -501,7 +516,7 @@ describe('Certificate refused by the server', () => {
       await put(clients[0], bySymlinkSwap);
       const identity = await start(tlsSettings({ ...paths(), chain: authority.chain }));
       const refused = identity.certificate;
-      await identity.reloadAfterRefusal(refused);
+      await findOther(identity, refused);
       await clock.advance(50);
       const call = outcomeOf(identity, refused);
       await clock.advance(1_970);
@@ -543,7 +558,7 @@ describe('Certificate refused by the server', () => {
       functionCalls = 0;
       const refused = identity.certificate;
       for (let second = 0; second <= 10; second += 1) {
-        expect(await identity.reloadAfterRefusal(refused, true)).toBe(false);
+        expect(await findOtherOfAccepted(identity, refused)).toBe(false);
         await clock.advance(1_000);
       }
       expect(functionCalls).toBe(2);

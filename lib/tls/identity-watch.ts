@@ -1,5 +1,5 @@
-import { type Clock } from '../../time/time.js';
-import { type IdentitySnapshot } from '../material/read-identity.js';
+import { type Clock } from '../time/time.js';
+import { type IdentitySnapshot } from './material/read-identity.js';
 
 export interface WatchSettings {
   clock: Clock;
