@@ -36,7 +36,7 @@ const basics = {
 // With the root itself, so that its first import, reflect-metadata, is the first one of the chunk.
 const core = { name: 'core', test: (id) => isShared(id) || id === '\0rolldown/runtime.js', priority: 1 };
 /** What reads a host's configuration loads Nest, which the simulator does not need. */
-const HOST = /cli[/\\](?:env-file|host-configuration)\.js$/;
+const HOST = /cli[/\\]host-configuration\.js$/;
 const isOfCommands = (id) => id.startsWith(join(dist, 'cli')) && !HOST.test(id);
 const commands = { name: 'commands', test: isOfCommands, minShareCount: 2, priority: 1 };
 const host = { name: 'host', test: HOST };

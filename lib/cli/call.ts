@@ -1,4 +1,3 @@
-import 'reflect-metadata';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,8 +15,7 @@ import { parseJson } from '../exchange/response.js';
 import { type Exchange, type ExchangeResponse } from '../exchange/io.js';
 import { SILENT } from '../telemetry/log.js';
 import { EXIT, rejectWindowsPath, UsageError, type CommandIo } from './command.js';
-import { readEnvironment } from './env-file.js';
-import { readHostConfiguration } from './host-configuration.js';
+import { readEnvironment, readHostConfiguration } from './host-configuration.js';
 
 export const CALL_HELP = `Usage: nestjs-service call <method> <path> [options]
 

@@ -1,9 +1,10 @@
 import { parseArgs } from 'node:util';
 import { CUSTOMER_ID_RULE, isCustomerId } from '../auth/access-token.js';
 import { EXIT, UsageError, type CommandIo } from './command.js';
-import { readEnvironment } from './env-file.js';
-import { examine } from './examine.js';
-import { CheckTable, formatJson } from './doctor-output.js';
+import { checkConfiguration } from './doctor/configuration.js';
+import { checkConnections, LIMITS } from './doctor/connections.js';
+import { Reporter, skipped } from './doctor/report.js';
+import { readEnvironment, readHostConfiguration } from './host-configuration.js';
 
 const HELP = `Usage: nestjs-service doctor [options]
 
@@ -30,9 +31,6 @@ export const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** Time limits of each check that connects, and of all of them together. */
-const LIMITS = { stepMs: 10_000, totalMs: 60_000 };
-
 export async function run(args: string[], io: CommandIo, limits = LIMITS): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
   if (values.help) {
@@ -44,9 +42,12 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
     throw new UsageError(`--customer must be ${CUSTOMER_ID_RULE}`);
   }
   const variables = await readEnvironment(io, values['env-file']);
-  const table = new CheckTable(io, json);
-  const report = await examine({ name, variables, offline, customer, limits }, table);
-  if (json) io.out(formatJson(report));
-  else table.end(report);
-  return report.checks.some(({ status }) => status === 'failed') ? EXIT.failed : EXIT.ok;
+  const configuration = await readHostConfiguration(variables, name);
+  const reporter = new Reporter(io, json);
+  checkConfiguration({ ...configuration, ...variables, name }, reporter);
+  const { identity, faults } = configuration;
+  const options = faults.length === 0 ? configuration.options : undefined;
+  if (!offline && options && identity) await checkConnections(options, identity, customer, limits, reporter);
+  else if (!offline) reporter.add('api', skipped('Not checked, because the configuration is not valid yet.'));
+  return reporter.end(options).ok ? EXIT.ok : EXIT.failed;
 }

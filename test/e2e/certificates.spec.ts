@@ -25,7 +25,7 @@ import {
 } from 'nestjs-service';
 import { ServiceSimulator, type IssuedCertificate, type SimulatorOptions } from 'nestjs-service/testing';
 import { run } from '../../lib/cli/doctor.js';
-import { type DoctorReport } from '../../lib/cli/examine.js';
+import { type DoctorReport } from '../../lib/cli/doctor/report.js';
 import { explainMissingPeer } from '../../lib/testing/certificate-authority.js';
 import { alertingServer, plainAlert } from '../helpers/alerting-server.js';
 import {

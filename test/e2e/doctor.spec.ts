@@ -8,10 +8,9 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { BanksService, ServiceConfigurationError, ServiceModule, ServiceStartupError } from 'nestjs-service';
 import { type ServiceSimulator } from 'nestjs-service/testing';
 import { run } from '../../lib/cli/doctor.js';
-import { ClockCheck } from '../../lib/cli/doctor/clock.js';
-import { shakeHands } from '../../lib/cli/doctor/handshake.js';
-import { judgeClientCertificate, judgeServer } from '../../lib/cli/doctor/judge.js';
-import { type DoctorReport } from '../../lib/cli/examine.js';
+import { watchClock } from '../../lib/cli/doctor/connections.js';
+import { judgeClientCertificate, judgeServer, shakeHands } from '../../lib/cli/doctor/handshake.js';
+import { type DoctorReport } from '../../lib/cli/doctor/report.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { type ServiceModuleOptions } from '../../lib/config/options.js';
 import { resolveOptions } from '../../lib/config/resolve-options.js';
@@ -393,6 +392,7 @@ const place = {
   option: 'urls.baseUrl',
   url: new URL('https://api.bank'),
   server: 'api' as const,
+  chain: [],
   describeOption: (option: string) => option,
 };
 
@@ -457,7 +457,7 @@ describe('A handshake shows whether the server asks for a client certificate', (
       expect(facts.askedForCertificate).toBe(true);
       const certificate = offered && summarize(parsed(offered));
       const status = 'failed';
-      expect(judgeClientCertificate(place, facts, certificate)).toMatchObject({
+      expect(judgeClientCertificate({ ...place, certificate }, facts)).toMatchObject({
         status,
         message: expect.stringMatching(message),
       });
@@ -482,10 +482,8 @@ describe('The findings about a handshake', () => {
 
   const judge = (shown: Issued[], notVerified: string, chain: Issued[]) =>
     judgeServer(
-      place,
+      { ...place, chain: chain.map(parsed) },
       { established: true, notVerified, certificates: shown.map(parsed), askedForCertificate: false },
-      chain.map(parsed),
-      now,
     );
 
   it('do not blame an old root that the server sends in addition', () => {
@@ -518,7 +516,7 @@ describe('The findings about a handshake', () => {
     ['ERR_SSL_SSL_TLS_ALERT_HANDSHAKE_FAILURE', /the server ended the TLS handshake/],
   ])('name how it ended: %s', (reason, words) => {
     const fault = { kind: 'tls' as const, reason, certificateRefused: false };
-    const { message } = judgeServer(place, { established: false, fault, certificates: [] }, [], now);
+    const { message } = judgeServer(place, { established: false, fault, certificates: [] });
     expect(message).toMatch(words);
   });
 
@@ -537,7 +535,7 @@ describe('The findings about a handshake', () => {
     (reason, alert, established, words) => {
       const fault = { kind: 'tls' as const, reason, alert, certificateRefused: false };
       const facts = { established, fault, certificates: [], askedForCertificate: true };
-      const finding = judgeClientCertificate(place, facts, summarize(parsed(leaf)));
+      const finding = judgeClientCertificate({ ...place, certificate: summarize(parsed(leaf)) }, facts);
       expect(finding).toMatchObject({ status: 'failed', message: expect.stringMatching(words) });
       expect(finding.message).toContain(reason);
     },
@@ -548,7 +546,7 @@ describe('The findings about a handshake', () => {
     ['may be requested, which Bun does not show', undefined, /does not show whether/],
   ])('say if a client certificate %s', (_what, askedForCertificate, words) => {
     const facts = { established: true, certificates: [], askedForCertificate };
-    expect(judgeClientCertificate(place, facts, undefined)).toEqual({
+    expect(judgeClientCertificate(place, facts)).toEqual({
       status: 'skipped',
       message: expect.stringMatching(words),
     });
@@ -564,9 +562,9 @@ describe('The findings about a handshake', () => {
     ['\u001b[31m', 'skipped'],
   ])('compare the clock with the Date of responses, %j: %s', async (date, status) => {
     const answer = async () => ({ status: 200, headers: { date } }) as ExchangeResponse;
-    const check = new ClockCheck(answer, () => Date.UTC(2030, 5, 1));
-    await check.exchange({} as ExchangeRequest);
-    expect(check.judge()).toMatchObject({ status });
+    const clock = watchClock(answer, () => Date.UTC(2030, 5, 1));
+    await clock.exchange({} as ExchangeRequest);
+    expect(clock.judge()).toMatchObject({ status });
   });
 });
 

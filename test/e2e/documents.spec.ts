@@ -71,7 +71,7 @@ import {
 } from 'nestjs-service/testing';
 import { CALL_OPTIONS } from '../../lib/cli/call.js';
 import { OPTIONS as DOCTOR_OPTIONS, run as runDoctor } from '../../lib/cli/doctor.js';
-import { type DoctorReport } from '../../lib/cli/examine.js';
+import { type DoctorReport } from '../../lib/cli/doctor/report.js';
 import { readSimulatorOptions, SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
 import { OPTIONS } from '../../lib/config/options.js';
 import { readVariables } from '../../lib/config/variables.js';

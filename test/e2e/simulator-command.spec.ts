@@ -18,7 +18,7 @@ import {
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { UsageError } from '../../lib/cli/command.js';
-import { readEnvironment } from '../../lib/cli/env-file.js';
+import { readEnvironment } from '../../lib/cli/host-configuration.js';
 import { runCommand } from '../../lib/cli/run-command.js';
 import { FAULT_WORDS, parseFault } from '../../lib/cli/simulator-faults.js';
 import { checkFolder, ForeignFileError, writeFiles } from '../../lib/cli/simulator-files.js';
