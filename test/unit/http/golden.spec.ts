@@ -324,7 +324,7 @@ const TIMEOUTS = [
   ...faults('timeout', 'queued', { more: LIMIT }),
   ...faults('timeout', 'queued'),
   ...faults('timeout', 'sent', { reasons: ['ERR_INTERCEPTOR_TIMEOUT'], more: LIMIT }),
-  ...faults('timeout', 'connecting', { more: REUSED }),
+  ...faults('timeout', 'waiting'),
   ...faults('timeout', 'connecting', {
     reasons: ['ERR_CONNECT_TIMEOUT'],
     more: { limitMs: 5_000 },
