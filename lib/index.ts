@@ -74,6 +74,7 @@ export {
   type ResponseType,
 } from './http/call-options.js';
 export { type PathParams } from './http/call-url.js';
+export { type PageRequest, type PaginateOptions } from './http/paginate.js';
 export { ServiceExceptionFilter } from './answers/service-exception.filter.js';
 export {
   type HttpRequestConfig,

@@ -3,6 +3,8 @@ import { Injectable } from '@nestjs/common';
 import { RESOURCES, type ResourceName } from '../config/names.js';
 import { type HttpSettings } from '../config/resolve-options.js';
 import { type AxiosInstance, type AxiosRequestConfig } from 'axios';
+import { ServiceApiError, ServiceRequestError } from '../errors/index.js';
+import { type PaginateOptions, readPages } from './paginate.js';
 import { checkParser, runParser } from './parse-option.js';
 import { type HttpCallOptions, type HttpRequestOptions, type ParseOption } from './call-options.js';
 import { type ServiceResponse } from './service-axios.js';
@@ -123,6 +125,43 @@ export class ServiceHttpService {
     return this.#call('PATCH', path, options, data);
   }
 
+  /**
+   * Yields the entries of a list, page by page, for `for await`. A page is read when the entries of the one before have been
+   * taken, and no page is read after the caller has stopped. Pages are counted from 0, in the form of docs/recipes.md#page-after-page; for
+   * other lists pass `next`.
+   * @throws ServiceApiError `invalid_response` for a page without a list (also one with the status PENDING), for an empty page before
+   * the end, and for a page that was read before; everything that {@link get} throws
+   * @example
+   * for await (const account of http.paginate<Account>('/data/v2/accounts', { params: { entity_id } })) ...
+   */
+  paginate<Entry = unknown, Page = unknown>(
+    path: string,
+    options: PaginateOptions<Entry, Page> = {},
+  ): AsyncGenerator<Entry, void, undefined> {
+    return readPages((...given) => this.get(...given), path, options);
+  }
+
+  /**
+   * Reads one thing by its id. Resolves with undefined if the service says that there is none: a 404 with the service's own error body.
+   * Any other 404 rejects, because it may come from a wrong address.
+   * @param options `pathParams` is required
+   * @throws everything that {@link get} throws
+   */
+  async find<T = unknown>(
+    path: string,
+    options: HttpCallOptions & ParseOption<T> & Required<Pick<HttpCallOptions, 'pathParams'>>,
+  ): Promise<T | undefined> {
+    if (Object.keys(options?.pathParams ?? {}).length === 0) {
+      throw ServiceRequestError.ofMisuse('pathParams', 'must have the id of what find() looks for');
+    }
+    try {
+      return await this.get<T>(path, options);
+    } catch (error) {
+      if (error instanceof ServiceApiError && saysNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
   #call<T>(
     method: string,
     url: string,
@@ -146,6 +185,12 @@ export class ServiceHttpService {
     const parsed = parse ? await runParser(data, parse, (where) => response.toParseError(data, where)) : data;
     return resultOf ? resultOf(response, parsed) : (parsed as T);
   }
+}
+
+/** Whether the service itself says that a thing does not exist. With a hint, the address is most likely wrong. */
+function saysNotFound({ status, body, hint }: ServiceApiError): boolean {
+  const isOfService = typeof body?.status === 'string' && body.message !== undefined;
+  return status === 404 && isOfService && hint === undefined;
 }
 
 function configOf<T>(

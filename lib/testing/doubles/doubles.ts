@@ -117,16 +117,18 @@ const CLASSES = {
   http: ServiceHttpService,
 };
 
-/** The methods that are doubled and recorded: all public methods of each service. */
+/** Methods that call `http.get()`, which doubles answer by route. `collectionPath` is internal. */
+const NOT_DOUBLED = new Set(['constructor', 'collectionPath', 'paginate', 'find']);
+
+/** The methods that are doubled and recorded: all public methods of each service but {@link NOT_DOUBLED}. */
 export const DOUBLED: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
   Object.entries(CLASSES).map(([service, { prototype }]) => [service, listPublicMethods(prototype)]),
 );
 
 function listPublicMethods(prototype: object): string[] {
   const members = Object.entries(Object.getOwnPropertyDescriptors(prototype));
-  const isPublic = (name: string) => name !== 'constructor' && name !== 'collectionPath';
   return members
-    .filter(([name, { value }]) => typeof value === 'function' && isPublic(name))
+    .filter(([name, { value }]) => typeof value === 'function' && !NOT_DOUBLED.has(name))
     .map(([name]) => name);
 }
 

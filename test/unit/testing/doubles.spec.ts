@@ -299,6 +299,27 @@ describe('stubService', () => {
       expect(await http.get('/other/v1')).toBe('by its verb');
     });
 
+    it('responds to each page of paginate(), and to find()', async () => {
+      await start({
+        http: {
+          'GET /data/v2/accounts': ({ params }) => ({
+            data: [`on ${String(params.page)}`],
+            page: { total_pages: 2 },
+          }),
+          'GET /customers/v1/{customer_id}': ({ pathParams }) => {
+            if (pathParams.customer_id === 'known') return { found: true };
+            throw serviceErrors.api(404, { status: 'CUSTOMER_NOT_FOUND', message: 'None' });
+          },
+        },
+      });
+      const entries: unknown[] = [];
+      for await (const entry of http.paginate('/data/v2/accounts')) entries.push(entry);
+      expect(entries).toEqual(['on 0', 'on 1']);
+      const find = (customer_id: string) =>
+        http.find('/customers/v1/{customer_id}', { pathParams: { customer_id } });
+      expect(await Promise.all(['known', 'other'].map(find))).toEqual([{ found: true }, undefined]);
+    });
+
     it('adds status and message of an API error to the fields in data', () => {
       const data = { status_detail: 'expired' };
       const error = serviceErrors.api(403, { status: 'CONSENT_EXPIRED', message: 'Expired', data });
