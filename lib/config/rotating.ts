@@ -126,7 +126,8 @@ export class Rotating<T> {
       const usualAt = readings === this.#readings ? now : this.#startedAt + rereadMs;
       const isLastDue = rereadMs < WAIT_MS && this.#startedAt < waitsUntil;
       const nextAt = isLastDue ? Math.min(usualAt, waitsUntil) : usualAt;
-      if (this.#reading || nextAt <= now) await this.read().catch(() => undefined);
+      // If the source is down, it is not asked again at once.
+      if (this.#reading || nextAt <= now) await this.read().catch(() => verdict && (verdict.readings = -1));
       else if (nextAt > Math.min(waitsUntil, endsAt)) return undefined;
       else await sleep(this.#clock, nextAt - now, signal);
     }

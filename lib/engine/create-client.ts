@@ -4,8 +4,7 @@ import { CustomersService } from '../customers/customers.service.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { Authenticator } from '../auth/authenticator.js';
 import { TokenCache } from '../auth/token-cache.js';
-import { ClientSecret } from '../auth/endpoint/client-secret.js';
-import { TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
+import { rotatingClientSecret, TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { SharedStore } from '../auth/store/shared-store.js';
 import { systemClock } from '../time/time.js';
@@ -146,7 +145,7 @@ function createTokenCache({ options, identity, io }: ClientContext): TokenCache 
     },
   };
   const bound = oauth.mtls ? identity : undefined;
-  const clientSecret = new ClientSecret(oauth.clientSecret, clock, describeOption, oauth.clientSecretIn);
+  const clientSecret = rotatingClientSecret(oauth, clock, describeOption);
   const endpoint = new TokenEndpoint({
     place,
     clientId,

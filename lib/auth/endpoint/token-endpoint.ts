@@ -1,18 +1,10 @@
 import { type Agent } from 'node:http';
-import { type Clock, untilAborted } from '../../time/time.js';
-import { type Secret } from '../../config/secret.js';
-import { type ServiceTokenError } from '../../errors/index.js';
-import {
-  certificateRefusal,
-  isFromSidecar,
-  isPage,
-  requestsCertificateLate,
-  saysCertificateMissing,
-  isSuccess,
-  isJsonObject,
-  parseBody,
-  parseRetryAfter,
-} from '../../exchange/response.js';
+import { type Clock, untilAborted, watching } from '../../time/time.js';
+import { type OAuthSettings } from '../../config/resolve-options.js';
+import { REREAD_MS, Rotating } from '../../config/rotating.js';
+import { readInTime, type Secret } from '../../config/secret.js';
+import { type DescribeOption, ServiceTokenError } from '../../errors/index.js';
+import { certificateRefusal, saysCertificateMissing } from '../../exchange/response.js';
 import { type Exchange, type ExchangeResponse } from '../../exchange/io.js';
 import { hadDeadConnection, captureOutcome } from '../../exchange/fault.js';
 import { eventErrorCode, type OnCall, reportCall } from '../../telemetry/call-event.js';
@@ -24,26 +16,20 @@ import {
   type TokenRequestContext,
   type TokenSource,
 } from '../access-token.js';
-import { type ClientSecret } from './client-secret.js';
 import {
   isSecretRefusal,
+  SECRET_UNAVAILABLE,
   stillFailing,
   tokenConnectionError,
   type TokenPlace,
-  tokenRedirect,
-  tokenRefusal,
 } from './token-errors.js';
 import { readTokenResponse } from './token-response.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
-/** A longer Retry-After counts as this. */
-const MAX_RETRY_AFTER_S = 3_600;
 /** A refused secret is not sent again for this time. */
 const REMEMBERED_MS = 10_000;
 /** The same for health checks, which never stop: those of a thousand replicas would send 100 wrong passwords a second. */
 const REMEMBERED_FOR_PROBES_MS = 60_000;
-/** Callers wait for a new secret for this time, if the refused one has worked before. */
-const WAIT_MS = 2_000;
 /**
  * Time limit for the first byte of a response on a connection that was idle for over 4 s, and may have died silently. The request
  * is then sent again on another connection, with the rest of its 10 s.
@@ -53,7 +39,7 @@ const IDLE_CONNECTION_TIMEOUT_MS = 5_000;
 interface TokenEndpointOptions {
   place: TokenPlace;
   clientId: string;
-  clientSecret: ClientSecret;
+  clientSecret: Rotating<Secret>;
   exchange: Exchange;
   agent: Agent;
   /** With `oauth.mtls`: its certificate is offered to the endpoint. */
@@ -93,6 +79,38 @@ interface AttemptRecord {
 }
 
 /**
+ * The client secret, which somebody else may replace. Reading it rejects with a ServiceTokenError `client_secret_unavailable` if its
+ * source throws, returns nothing or takes too long.
+ */
+export function rotatingClientSecret(
+  { clientSecret, clientSecretIn }: Pick<OAuthSettings, 'clientSecret' | 'clientSecretIn'>,
+  clock: Clock,
+  describeOption: DescribeOption,
+): Rotating<Secret> {
+  const read = async () => {
+    try {
+      // The callers' own timers keep the process running.
+      const secret = await readInTime(clientSecret, watching(clock));
+      if (!secret.reveal()) throw new Error('it is empty.');
+      return secret;
+    } catch (error) {
+      throw new ServiceTokenError({
+        code: SECRET_UNAVAILABLE,
+        message: `The client secret cannot be read. oauth.clientSecret: ${(error as Error).message}`,
+        hint: `Check that what ${describeOption('oauth.clientSecret')} names can be read.`,
+        options: ['oauth.clientSecret'],
+      });
+    }
+  };
+  return new Rotating({
+    read,
+    isSame: (one, other) => one.equals(other),
+    clock,
+    rereadMs: REREAD_MS[clientSecretIn],
+  });
+}
+
+/**
  * Requests tokens with the client secret (docs/service.md#tokens, https://www.rfc-editor.org/rfc/rfc6749#section-4.4). Knows
  * nothing of caching.
  *
@@ -103,10 +121,8 @@ interface AttemptRecord {
  */
 export class TokenEndpoint implements TokenSource {
   readonly #options: TokenEndpointOptions;
-  /** The last refusal of a secret: the credentials, its first and last time, and the error. */
-  #refusal?: { of: TokenCredentials; firstAt: number; at: number; error: ServiceTokenError };
-  /** The secret with which the endpoint granted the last token. */
-  #acceptedSecret?: Secret;
+  /** The last refusal of a secret: the credentials, its time and the error. */
+  #refusal?: { of: TokenCredentials; at: number; error: ServiceTokenError };
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
@@ -122,62 +138,44 @@ export class TokenEndpoint implements TokenSource {
     const { clientSecret, clock } = this.#options;
     const rememberedMs = isProbe ? REMEMBERED_FOR_PROBES_MS : REMEMBERED_MS;
     const attempt = { scope, signal, endsAt: clock.monotonic() + timeoutMs, rememberedMs };
-    const first = await clientSecret.read();
-    const refusedAt = this.#rememberedRefusal(first, rememberedMs)?.at;
+    const secret = await clientSecret.get();
     try {
-      return await this.#send({ ...attempt, secrets: [first] });
+      return await this.#send({ ...attempt, secrets: [secret] });
     } catch (error) {
       if (!isSecretRefusal(error)) throw error;
-      const second = await this.#readOtherSecret(first, attempt, refusedAt);
-      if (second.equals(first)) throw error;
-      return await this.#send({ ...attempt, secrets: [second, first] });
+      const other = await clientSecret.findOther(secret, attempt);
+      if (!other) throw error;
+      return await this.#send({ ...attempt, secrets: [other, secret] });
     }
-  }
-
-  /** Reads the secret again after a refusal. Resolves with the same secret if the source has no other one. */
-  async #readOtherSecret(
-    refused: Secret,
-    { signal, endsAt }: Omit<SecretAttempt, 'secrets'>,
-    refusedAt?: number,
-  ) {
-    const { clientSecret } = this.#options;
-    const next = await clientSecret.readAfterRefusal(refused, refusedAt).catch(() => refused);
-    const hasWorked = refused.equals(this.#acceptedSecret);
-    if (!hasWorked || !this.#refusal || !next.equals(refused)) return next;
-    return clientSecret.waitForOther(refused, Math.min(endsAt, this.#refusal.firstAt + WAIT_MS), signal);
-  }
-
-  /** The last refusal, if it was of this secret with the certificate in use, and is not too long ago. */
-  #rememberedRefusal(secret: Secret, rememberedMs = Infinity) {
-    const { clock, identity } = this.#options;
-    const { of, at = -Infinity } = this.#refusal ?? {};
-    const isSame = of?.secret.equals(secret) && of.fingerprint256 === identity?.certificate?.fingerprint256;
-    return isSame && at + rememberedMs > clock.monotonic() ? this.#refusal : undefined;
   }
 
   async #send(attempt: SecretAttempt): Promise<TokenGrant> {
     const { scope, signal, secrets, rememberedMs } = attempt;
-    const { clock } = this.#options;
+    const { clock, clientSecret, identity, place } = this.#options;
     const record: AttemptRecord = { startedAt: clock.monotonic(), attempts: 0 };
-    const refusal = this.#rememberedRefusal(secrets[0], rememberedMs);
-    if (refusal) throw stillFailing(refusal.error, scope, refusal.at + rememberedMs - record.startedAt);
+    this.#throwRemembered(secrets[0], scope, record.startedAt - rememberedMs);
     try {
-      const grant = this.#readResponse(await this.#post(attempt, record), attempt);
+      const grant = readTokenResponse(await this.#post(attempt, record), attempt, place, clock.now());
       this.#report(record);
       this.#refusal = undefined;
-      this.#acceptedSecret = record.sent?.secret;
-      this.#options.identity?.rotation.accept(record.sent?.fingerprint256, 'token');
-      this.#options.clientSecret.forgetRefusal();
+      clientSecret.accept(secrets[0]);
+      identity?.rotation.accept(record.sent?.fingerprint256, 'token');
       return { ...grant, requestedWith: record.sent };
     } catch (error) {
       this.#report(record, eventErrorCode(error, signal));
-      if (isSecretRefusal(error) && record.sent) {
-        const at = clock.monotonic();
-        const { firstAt = at } = this.#rememberedRefusal(secrets[0]) ?? {};
-        this.#refusal = { of: record.sent, firstAt, at, error };
-      }
+      if (isSecretRefusal(error) && record.sent)
+        this.#refusal = { of: record.sent, at: clock.monotonic(), error };
       throw error;
     }
+  }
+
+  /** Throws the last refusal, if it was of this secret with the certificate in use, and not before `since`. */
+  #throwRemembered(secret: Secret, scope: string, since: number): void {
+    if (!this.#refusal || this.#refusal.at <= since) return;
+    const { of, at, error } = this.#refusal;
+    const isSame =
+      of.secret.equals(secret) && of.fingerprint256 === this.#options.identity?.certificate?.fingerprint256;
+    if (isSame) throw stillFailing(error, scope, at - since);
   }
 
   #report({ startedAt, attempts, response }: AttemptRecord, error?: string): void {
@@ -257,32 +255,6 @@ export class TokenEndpoint implements TokenSource {
       connectTimeoutMs: Math.min(connectTimeoutMs, timeoutMs / 2),
       maxResponseBytes: MAX_RESPONSE_BYTES,
       signal,
-    });
-  }
-
-  #readResponse(response: ExchangeResponse, { scope, secrets }: SecretAttempt): TokenGrant {
-    const { place, clock } = this.#options;
-    const { status, headers } = response;
-    const json = parseBody(response);
-    const page = json === undefined && isPage(response);
-    if (isSuccess(status) && !page && !(isJsonObject(json) && typeof json.error === 'string')) {
-      return readTokenResponse(json, scope, status, place, secrets);
-    }
-    if (status >= 300 && status < 400) {
-      throw tokenRedirect(place, status, headers.location, secrets);
-    }
-    const seconds = parseRetryAfter(headers, clock.now());
-    const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
-    throw tokenRefusal({
-      status,
-      json,
-      isPage: page,
-      requestsCertificateLate: requestsCertificateLate(response),
-      isFromSidecar: place.url.protocol === 'http:' && isFromSidecar(response),
-      scope,
-      retryAfter,
-      secrets,
-      place,
     });
   }
 }

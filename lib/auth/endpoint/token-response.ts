@@ -1,11 +1,60 @@
 import { type Secret } from '../../config/secret.js';
 import { type AddressOption, hideCustomerId, ServiceTokenError } from '../../errors/index.js';
-import { isJsonObject } from '../../exchange/response.js';
+import { type ExchangeResponse } from '../../exchange/io.js';
+import {
+  isFromSidecar,
+  isJsonObject,
+  isPage,
+  isSuccess,
+  parseBody,
+  parseRetryAfter,
+  requestsCertificateLate,
+} from '../../exchange/response.js';
 import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
-import { cleanEndpointText } from './token-errors.js';
+import { cleanEndpointText, type TokenPlace, tokenRedirect, tokenRefusal } from './token-errors.js';
 
 /** Common servers refuse longer headers, and 10,000 longer tokens would need too much memory. */
 const MAX_TOKEN_LENGTH = 16_384;
+
+/** A longer Retry-After counts as this. */
+const MAX_RETRY_AFTER_S = 3_600;
+
+/** What was asked for. Errors must not show any of the secrets. */
+interface TokenQuestion {
+  scope: string;
+  secrets: readonly Secret[];
+}
+
+/**
+ * Reads the response of the token endpoint.
+ * @param now milliseconds since the epoch
+ * @throws ServiceTokenError, or ServiceConnectionError for a redirect, if it grants no token
+ */
+export function readTokenResponse(
+  response: ExchangeResponse,
+  { scope, secrets }: TokenQuestion,
+  place: TokenPlace,
+  now: number,
+): TokenGrant {
+  const { status, headers } = response;
+  const json = parseBody(response);
+  const page = json === undefined && isPage(response);
+  if (isSuccess(status) && !page && !(isJsonObject(json) && typeof json.error === 'string'))
+    return readGrant(json, scope, status, place, secrets);
+  if (status >= 300 && status < 400) throw tokenRedirect(place, status, headers.location, secrets);
+  const seconds = parseRetryAfter(headers, now);
+  throw tokenRefusal({
+    status,
+    json,
+    isPage: page,
+    requestsCertificateLate: requestsCertificateLate(response),
+    isFromSidecar: place.url.protocol === 'http:' && isFromSidecar(response),
+    scope,
+    retryAfter: seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S),
+    secrets,
+    place,
+  });
+}
 
 /**
  * Checks a successful response of the token endpoint field by field (docs/service.md#tokens,
@@ -16,7 +65,7 @@ const MAX_TOKEN_LENGTH = 16_384;
  * @param secrets the error must not show any of them
  * @throws ServiceTokenError `invalid_token_response`. It names the field, and quotes nothing of the body but the scope
  */
-export function readTokenResponse(
+function readGrant(
   json: unknown,
   scope: string,
   status: number,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { type Rotating } from '../../config/rotating.js';
 import { type Secret } from '../../config/secret.js';
 import { type TokenStore } from '../../config/options.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../errors/index.js';
@@ -9,7 +10,6 @@ import {
   type TokenRequestContext,
   type TokenSource,
 } from '../access-token.js';
-import { type ClientSecret } from '../endpoint/client-secret.js';
 import { GuardedStore, type Release } from './guarded-store.js';
 import { StoredToken, StoreKeys, type TokenOwner } from './stored-token.js';
 
@@ -36,7 +36,7 @@ export class SharedStore implements TokenSource {
   readonly #source: Pick<TokenSource, 'request'>;
   readonly #store: GuardedStore;
   readonly #owner: () => TokenOwner;
-  readonly #clientSecret: ClientSecret;
+  readonly #clientSecret: Rotating<Secret>;
   readonly #io: TokenIo;
   #keys: StoreKeys | undefined;
 
@@ -49,7 +49,7 @@ export class SharedStore implements TokenSource {
     source: Pick<TokenSource, 'request'>,
     store: TokenStore,
     owner: () => TokenOwner,
-    clientSecret: ClientSecret,
+    clientSecret: Rotating<Secret>,
     io: TokenIo,
   ) {
     this.#source = source;
@@ -167,7 +167,7 @@ export class SharedStore implements TokenSource {
   /** Reads the newest secret. If the source is slow, an older secret serves for looking into the store. */
   async #newestSecret(signal: AbortSignal): Promise<Secret> {
     const { last } = this.#clientSecret;
-    const newest = this.#clientSecret.read();
+    const newest = this.#clientSecret.get();
     if (!last) return untilAborted(newest, signal);
     const limit = {
       clock: this.#io.clock,

@@ -6,10 +6,11 @@ import {
   type TokenRequestContext,
   type TokenSource,
 } from '../../../lib/auth/access-token.js';
-import { ClientSecret } from '../../../lib/auth/endpoint/client-secret.js';
+import { rotatingClientSecret } from '../../../lib/auth/endpoint/token-endpoint.js';
 import { GuardedStore } from '../../../lib/auth/store/guarded-store.js';
 import { SharedStore } from '../../../lib/auth/store/shared-store.js';
 import { StoredToken, StoreKeys } from '../../../lib/auth/store/stored-token.js';
+import { type Rotating } from '../../../lib/config/rotating.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { type TokenStore } from '../../../lib/config/options.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../../lib/errors/index.js';
@@ -35,8 +36,9 @@ const broken = (fault: () => Promise<never>): TokenStore => ({
 function clientSecret(
   clock: FakeClock,
   read: () => string | Promise<string> = () => 'secret-1',
-): ClientSecret {
-  return new ClientSecret(async () => new Secret(await read()), clock, String);
+): Rotating<Secret> {
+  const source = async () => new Secret(await read());
+  return rotatingClientSecret({ clientSecret: source, clientSecretIn: 'file' }, clock, String);
 }
 
 /** Returns a generator of pseudo-random numbers in [0, 1) that are the same in each run. */
@@ -79,7 +81,7 @@ interface StoreSetUp {
   source: Pick<TokenSource, 'request'>;
   store: TokenStore;
   clock: FakeClock;
-  secret?: ClientSecret;
+  secret?: Rotating<Secret>;
   random?: () => number;
   certificate?: () => string | undefined;
 }
@@ -92,7 +94,7 @@ function makeStore({ source, store, clock, certificate, random = () => 0, ...mor
     request: async (scope, context) => {
       const before = owner();
       const grant = await source.request(scope, context);
-      return { ...grant, requestedWith: { ...before, secret: secret.last ?? (await secret.read()) } };
+      return { ...grant, requestedWith: { ...before, secret: secret.last ?? (await secret.get()) } };
     },
   };
   return new SharedStore(endpoint, store, owner, secret, {
@@ -641,14 +643,11 @@ describe('Shared token store: client secret', () => {
     const clock = new FakeClock();
     let reads = 0;
     const secret = clientSecret(clock, () => `secret-${(reads += 1)}`);
-    expect([(await secret.read()).reveal(), (await secret.read()).reveal()]).toEqual([
-      'secret-1',
-      'secret-1',
-    ]);
+    expect([(await secret.get()).reveal(), (await secret.get()).reveal()]).toEqual(['secret-1', 'secret-1']);
     await clock.advance(999);
-    expect((await secret.read()).reveal()).toBe('secret-1');
+    expect((await secret.get()).reveal()).toBe('secret-1');
     await clock.advance(1);
-    expect([(await secret.read()).reveal(), secret.last?.reveal(), reads]).toEqual([
+    expect([(await secret.get()).reveal(), secret.last?.reveal(), reads]).toEqual([
       'secret-2',
       'secret-2',
       2,
@@ -698,7 +697,7 @@ describe('Shared token store: client secret', () => {
     const { clock, start } = setUp();
     let reads = 0;
     const secret = clientSecret(clock, () => ((reads += 1) === 1 ? 'secret-1' : hang()));
-    await secret.read();
+    await secret.get();
     await clock.advance(2_000);
     const holder = start();
     void holder.request();

@@ -3,8 +3,7 @@ import * as https from 'node:https';
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type TokenGrant } from '../../../lib/auth/access-token.js';
-import { ClientSecret } from '../../../lib/auth/endpoint/client-secret.js';
-import { TokenEndpoint } from '../../../lib/auth/endpoint/token-endpoint.js';
+import { rotatingClientSecret, TokenEndpoint } from '../../../lib/auth/endpoint/token-endpoint.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { type Identity } from '../../../lib/tls/client-identity.js';
 import {
@@ -54,12 +53,13 @@ function endpointAt({
   source = () => SECRET,
   identity,
   hasChain,
-  sourceKind,
+  sourceKind = 'file',
   exchange = systemExchange,
   onCall,
 }: EndpointSetUp) {
   const clock = new FakeClock();
-  const clientSecret = new ClientSecret(async () => new Secret(await source()), clock, String, sourceKind);
+  const secret = { clientSecret: async () => new Secret(await source()), clientSecretIn: sourceKind };
+  const clientSecret = rotatingClientSecret(secret, clock, String);
   const place = {
     url: new URL(url),
     option: 'urls.authUrl',
@@ -845,133 +845,6 @@ describe('Token endpoint: source of the secret', () => {
     });
     await Promise.all(Array.from({ length: 20 }, (_, n) => request(`customer.c${n}`)));
     expect(sourceReads).toBe(1);
-  });
-});
-
-describe('ClientSecret: reading again after a refusal', () => {
-  /** A vault that completes each reading when the test says so. */
-  function setUp() {
-    const readings: { respond: (secret: string) => void; fail: () => void }[] = [];
-    const clock = new FakeClock();
-    const read = () =>
-      new Promise<Secret>((resolve, reject) => {
-        const respond = (secret: string): void => resolve(new Secret(secret));
-        readings.push({ respond, fail: () => reject(new Error('sealed')) });
-      });
-    const secret = new ClientSecret(read, clock, String);
-    /** Reads the secret and returns it `ageMs` later, when the endpoint has refused it. After 1 s, read() reads again. */
-    const refusedAfter = async (ageMs: number): Promise<Secret> => {
-      const first = secret.read();
-      await settle();
-      readings[0].respond('old');
-      await clock.advance(ageMs);
-      return first;
-    };
-    return { clock, readings, secret, refusedAfter };
-  }
-
-  it('reads a refused secret once more even if it was read again for another scope before the refusal', async () => {
-    const { readings, secret, refusedAfter } = setUp();
-    const refused = await refusedAfter(1_500);
-    const second = secret.read();
-    await settle();
-    readings[1].respond('old');
-    await second;
-    const renewed = secret.readAfterRefusal(refused);
-    await settle();
-    readings[2].respond('new');
-    expect((await renewed).reveal()).toBe('new');
-  });
-
-  it('reads once more if a reading was already in flight when the secret was refused, because it may be older than the rotation', async () => {
-    const { readings, secret, refusedAfter } = setUp();
-    const refused = await refusedAfter(1_500);
-    const underWay = secret.read();
-    await settle();
-    const both = [secret.readAfterRefusal(refused), secret.readAfterRefusal(refused)];
-    readings[1].respond('old');
-    await underWay;
-    await settle();
-    // Both callers share one more reading.
-    expect(readings).toHaveLength(3);
-    readings[2].respond('new');
-    for (const renewed of both) expect((await renewed).reveal()).toBe('new');
-  });
-
-  it('uses the reading in flight if it brings another secret', async () => {
-    const { readings, secret, refusedAfter } = setUp();
-    const refused = await refusedAfter(1_500);
-    void secret.read();
-    const renewed = secret.readAfterRefusal(refused);
-    await settle();
-    readings[1].respond('new');
-    expect((await renewed).reveal()).toBe('new');
-    expect((await secret.readAfterRefusal(refused)).reveal()).toBe('new');
-    expect(readings).toHaveLength(2);
-  });
-
-  it('rejects without another reading if the reading in flight fails', async () => {
-    const { readings, secret, refusedAfter } = setUp();
-    const refused = await refusedAfter(1_500);
-    const underWay = secret.read();
-    const renewed = secret.readAfterRefusal(refused).catch(() => 'failed');
-    await settle();
-    readings[1].fail();
-    expect([await underWay, await renewed]).toEqual([refused, 'failed']);
-    expect(readings).toHaveLength(2);
-  });
-
-  it('keeps the last secret while the source fails, and reads the source again with the next request', async () => {
-    const { readings, secret, refusedAfter } = setUp();
-    const last = await refusedAfter(1_500);
-    for (const reading of [1, 2]) {
-      const read = secret.read();
-      await settle();
-      readings[reading].fail();
-      expect(await read).toBe(last);
-    }
-    const read = secret.read();
-    await settle();
-    readings[3].respond('new');
-    expect((await read).reveal()).toBe('new');
-  });
-
-  it('reads only once for callers that share a remembered refusal, even if that reading failed', async () => {
-    const { clock, readings, secret, refusedAfter } = setUp();
-    const refused = await refusedAfter(100);
-    const refusedAt = clock.monotonic();
-    const both = [secret.readAfterRefusal(refused), secret.readAfterRefusal(refused, refusedAt)];
-    await settle();
-    expect(readings).toHaveLength(2);
-    readings[1].respond('old');
-    for (const renewed of both) expect((await renewed).reveal()).toBe('old');
-    await clock.advance(2_000);
-    for (let caller = 0; caller < 100; caller += 1) await secret.readAfterRefusal(refused, refusedAt);
-    expect(readings).toHaveLength(2);
-    const again = secret.readAfterRefusal(refused, clock.monotonic()).catch(() => 'failed');
-    await settle();
-    readings[2].fail();
-    expect(await again).toBe('failed');
-    expect((await secret.readAfterRefusal(refused, clock.monotonic())).reveal()).toBe('old');
-    expect(readings).toHaveLength(3);
-  });
-
-  it('reads once more, for all callers together, if the reading in flight began before the remembered refusal', async () => {
-    const { clock, readings, secret, refusedAfter } = setUp();
-    const refused = await refusedAfter(1_500);
-    void secret.read();
-    await clock.advance(100);
-    const refusedAt = clock.monotonic();
-    const all = [
-      secret.readAfterRefusal(refused),
-      ...[1, 2].map(() => secret.readAfterRefusal(refused, refusedAt)),
-    ];
-    await settle();
-    readings[1].respond('old');
-    await settle();
-    expect(readings).toHaveLength(3);
-    readings[2].respond('new');
-    for (const renewed of all) expect((await renewed).reveal()).toBe('new');
   });
 });
 
