@@ -54,8 +54,8 @@ export {
   type TokenErrorDetails,
 } from './errors/index.js';
 export {
-  type AnswerParser,
-  type AnswerSchema,
+  type ResponseParser,
+  type ResponseSchema,
   type SchemaIssue,
   type SchemaResult,
 } from './http/parse-option.js';

@@ -1,7 +1,7 @@
-import { type AxiosRequestConfig } from 'axios';
+import { type AxiosRequestConfig, type InternalAxiosRequestConfig } from 'axios';
 import { ServiceRequestError } from '../errors/index.js';
 import { hintIfString } from '../config/http.options.js';
-import { type AnswerParser } from './parse-option.js';
+import { type ResponseParser } from './parse-option.js';
 import { type PathParams } from './call-url.js';
 
 /** Options of every call. */
@@ -24,7 +24,7 @@ export interface ParseOption<T> {
    * value and nothing of what the parser threw. `parse` runs once, after the call: no retry follows, and neither `timeout` nor
    * `signal` ends an asynchronous `parse`.
    */
-  parse?: AnswerParser<T> | undefined;
+  parse?: ResponseParser<T> | undefined;
 }
 
 /** Options of a call that may change something. */
@@ -102,7 +102,7 @@ const TYPES: readonly unknown[] = ['json', 'text', 'bytes', 'arraybuffer'];
 
 /** Throws ServiceRequestError for the other response types of axios: for `stream`, the caller would get a string. */
 export function checkResponseType(type: unknown): void {
-  if (TYPES.includes(type)) return;
+  if (!type || TYPES.includes(type)) return;
   throw ServiceRequestError.ofMisuse(
     'responseType',
     "must be 'json', 'text' or 'bytes'; to stream, use a client of your own with auth.httpsAgent",
@@ -127,4 +127,67 @@ export function checkIdempotencyKey(
     );
   }
   return key;
+}
+
+const PARSED =
+  "is not used, because the response is parsed before axios would call it: set responseType 'text', and parse the text in parse";
+const BROWSER = 'is for browsers: leave it out';
+const CONNECTS =
+  'is not used, because the module opens its own connections: set its options urls, tls and http, or use a client of your own with auth.httpsAgent';
+const REDIRECTS = 'is not used, because redirects are never followed: set the address they lead to';
+const PROGRESS = 'is never called, because bodies are sent and read as a whole: leave it out';
+const FORMS = 'is not used, because objects are never converted to forms: send URLSearchParams or FormData';
+const UNSET = [null];
+
+/**
+ * The options of axios that have no effect here. If they were ignored silently, an application that moves its calls to this
+ * module would get other data, or use another connection, without noticing. So a call with one of them is refused.
+ */
+const REFUSALS: readonly [names: string, instead: string, same?: readonly unknown[]][] = [
+  // In axios, `transformResponse: null` switches the parsing off, so null is refused too.
+  ['transformResponse', PARSED, []],
+  ['parseReviver', PARSED],
+  ['responseEncoding', "is not used: set responseType 'bytes', and decode them", [null, 'utf8', 'utf-8']],
+  ['auth', 'is not sent, because the module authenticates its calls by itself: leave it out'],
+  ['proxy', "is not used: set the module's option http.proxy", [null, false]],
+  // `auth.httpsAgent` itself is accepted.
+  ['httpAgent httpsAgent', CONNECTS],
+  ['socketPath allowedSocketPaths transport lookup family env fetchOptions http2Options', CONNECTS],
+  ['httpVersion', CONNECTS, [null, 1]],
+  ['insecureHTTPParser', CONNECTS, [null, false]],
+  ['maxRedirects', REDIRECTS, [null, 0]],
+  ['beforeRedirect', REDIRECTS],
+  ['decompress', 'is not used, because responses are always decompressed: leave it out', [null, true]],
+  ['maxContentLength', 'is not used: set maxResponseBytes'],
+  ['maxBodyLength', 'is not used, because a body may be of any size: leave it out', [null, -1, Infinity]],
+  ['maxRate', 'is not used: leave it out'],
+  ['timeoutErrorMessage', 'is not used: a time-out is a ServiceConnectionError, with a message of its own'],
+  ['onUploadProgress onDownloadProgress', PROGRESS],
+  ['formSerializer formDataHeaderPolicy', FORMS],
+  ['withCredentials withXSRFToken', BROWSER, [null, false]],
+  ['xsrfCookieName xsrfHeaderName', BROWSER, [null, '']],
+];
+
+/** The refusals, by the name of the option. */
+export const REFUSED = new Map(
+  REFUSALS.flatMap(([names, instead, same = UNSET]) =>
+    names.split(' ').map((name) => [name, { instead, same }] as const),
+  ),
+);
+
+/**
+ * Throws ServiceRequestError for an option of axios that has no effect here.
+ * @param config the options of a call, merged with the defaults of its instance
+ * @param ownAgent `auth.httpsAgent`, over which calls are sent anyway
+ */
+export function refuseAxiosOptions(config: InternalAxiosRequestConfig, ownAgent: unknown): void {
+  for (const name of Object.keys(config)) {
+    const refusal = REFUSED.get(name);
+    if (refusal === undefined) continue;
+    const value = config[name as 'auth'] as unknown;
+    const isSame = value === undefined || value === ownAgent || refusal.same.includes(value);
+    if (!isSame) throw ServiceRequestError.ofMisuse(name, refusal.instead);
+  }
+  if (config.transitional?.forcedJSONParsing === false)
+    throw ServiceRequestError.ofMisuse('transitional.forcedJSONParsing', PARSED);
 }

@@ -124,7 +124,7 @@ export class CallResponse {
     // show whether the server announced the end of the connection (close_notify; RFC 9112, section 9.8).
     if (json !== undefined && !(untilClose && typeof json === 'number')) return json;
     const isEmpty = body.toString('utf8').trim() === '';
-    if (isEmpty && !isSafe({ method: this.call.method })) return undefined;
+    if (isEmpty && !isSafe({ method: this.call.method, details: {} })) return undefined;
     const { describeOption, addresses } = this.client.options;
     const { baseOption } = addresses;
     const address = `${describeOption(baseOption)}, with its path if it has one.`;

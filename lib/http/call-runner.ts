@@ -1,61 +1,36 @@
-import { type WaitOptions } from '../auth/access-token.js';
 import { type Credentials } from '../auth/authenticator.js';
 import { certificateRefusal, isSuccess, parseRetryAfter } from '../exchange/response.js';
-import {
-  CallCancelled,
-  ExchangeFault,
-  hadDeadConnection,
-  type Outcome,
-  captureOutcome,
-} from '../exchange/fault.js';
-import { type ExchangeRequest, type ExchangeResponse } from '../exchange/io.js';
+import { CallCancelled, ExchangeFault, hadDeadConnection, type Outcome } from '../exchange/fault.js';
+import { type ExchangeResponse } from '../exchange/io.js';
 import { delayAfterRetryAfter, retryDelay, nextTurn, systemClock, sleep, within } from '../time/time.js';
 import { canDetectUnreadInput } from '../tls/connections/unread-input.js';
 import { type Call, type CallAuthenticator, type ClientContext } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { faultToError } from './call-error.js';
-import { isRepeatable, isRetryableFault, isRetryableResponse, isOutcomeUnknown } from './repeatability.js';
-
-const CAPACITY = 500;
-const RETRY_COST = 5;
-const TIMEOUT_COST = 10;
-
-/**
- * Limits the retries of a whole client, so that a service in trouble does not get several times its normal load. The budget
- * is a token bucket: each retry takes units, and each successful call gives back what its last retry took (one unit if it had no
- * retry).
- */
-export class RetryBudget {
-  #left = CAPACITY;
-
-  /** Takes the cost of a retry and returns it. Returns undefined, and takes nothing, if too little is left. */
-  take(afterTimeout: boolean): number | undefined {
-    const cost = afterTimeout ? TIMEOUT_COST : RETRY_COST;
-    if (cost > this.#left) return undefined;
-    this.#left -= cost;
-    return cost;
-  }
-
-  giveBack(taken = 1): void {
-    this.#left = Math.min(CAPACITY, this.#left + taken);
-  }
-}
+import {
+  isOutcomeUnknown,
+  isRepeatable,
+  isRetryableFault,
+  isRetryableResponse,
+  type RetryBudget,
+} from './repeatability.js';
 
 /** With less time left, another attempt cannot succeed and would only add load to the service. */
 const MIN_ATTEMPT_MS = 10;
 
-type ExchangeLimits = Pick<ExchangeRequest, 'timeoutMs' | 'attemptTimeoutMs' | 'connectTimeoutMs'>;
-
-/**
- * What follows an attempt:
- * - `end`: the caller gets the response or the error
- * - `reconnect`: another attempt at once, because the server had closed the reused connection
- * - `replay`: another attempt at once, with another token or another client certificate
- * - `retry`: another attempt after a pause
- */
-type Decision = { kind: 'end' | 'reconnect' | 'replay' } | { kind: 'retry'; afterMs: number };
-
-const END: Decision = { kind: 'end' };
+/** What has been done so far to repeat a call. Each field limits one kind of repetition. */
+class Repetitions {
+  /** Number of attempts that followed a pause. */
+  retries = 0;
+  /** What the last retry took from the retry budget. */
+  budgetTaken: number | undefined = undefined;
+  /** Whether the call was sent again because the server had closed the reused connection. */
+  hasReconnected = false;
+  /** Whether another token was requested after a 401, successfully or not. */
+  hasTriedToken = false;
+  /** Whether another client certificate was found after the server refused ours. */
+  hasOtherCertificate = false;
+}
 
 /**
  * Runs the attempts of a call. No other place decides whether a call is sent again. A call is sent at most
@@ -89,21 +64,21 @@ export class CallRunner {
 
   async run(call: Call): Promise<ExchangeResponse> {
     const { closed } = this.#client.calls;
-    let outcome = await this.#attempt(call);
+    const done = new Repetitions();
+    let outcome = await this.#attempt(call, done);
     for (;;) {
       const { response } = outcome;
       const isOver = closed.aborted || (response && isSuccess(response.status));
-      const decision = isOver ? END : await this.#decide(call, outcome);
-      if (decision.kind === 'end') return this.#finish(call, outcome);
+      const pauseMs = isOver ? undefined : await this.#pauseBeforeNext(call, outcome, done);
+      if (pauseMs === undefined) return this.#finish(call, outcome, done);
       call.outcomeUnknown = isOutcomeUnknown(call, outcome);
-      if (decision.kind !== 'reconnect') this.#observer.retrying(call, outcome);
       try {
-        if (decision.kind === 'retry') await sleep(systemClock, decision.afterMs, call.signal, closed);
-        outcome = await this.#attempt(call);
+        if (pauseMs > 0) await sleep(systemClock, pauseMs, call.signal, closed);
+        outcome = await this.#attempt(call, done);
       } catch (error) {
         if (!call.outcomeUnknown || isEndedByCaller(call)) throw error;
         // The next attempt was not sent. The error of the previous one tells the caller that the call may have been executed.
-        return this.#finish(call, outcome);
+        return this.#finish(call, outcome, done);
       }
     }
   }
@@ -111,9 +86,9 @@ export class CallRunner {
   /**
    * Sends the call once, with the current credentials: the token of the previous attempt may have expired. While other calls
    * are in flight, the request is sent in the next turn of the event loop. All requests of that turn then go out together,
-   * which costs a third less CPU.
+   * which costs a third less CPU. Rejects only if the call has ended, for example because its caller aborted.
    */
-  async #attempt(call: Call): Promise<Outcome> {
+  async #attempt(call: Call, done: Repetitions): Promise<Outcome> {
     // Wait for at most half of the time that is left. The other half is enough to send the call with the old certificate: the
     // server's refusal tells the caller more than a time-out.
     const search = this.#client.identity.rotation.search('api');
@@ -128,8 +103,11 @@ export class CallRunner {
       if (!canDetectUnreadInput) await nextTurn().then(nextTurn);
       // The process may have been suspended during this turn, until the token expired.
       if (!this.#authenticator.areStillValid(credentials) && call.leftMs > 0)
-        return await this.#attempt(call);
-      return await captureOutcome(() => this.#exchange(call));
+        return await this.#attempt(call, done);
+      return { response: await this.#exchange(call, done) };
+    } catch (error) {
+      if (error instanceof ExchangeFault) return { fault: error };
+      throw error;
     } finally {
       this.#running -= 1;
     }
@@ -137,15 +115,15 @@ export class CallRunner {
 
   #waitForToken(call: Call): Promise<Credentials> {
     return this.#client.identity.preconnectDuring(call.url, () =>
-      this.#authenticator.get(tokenWaitOptions(call)),
+      this.#authenticator.get({ signal: call.signal, timeoutMs: call.leftMs }),
     );
   }
 
-  #exchange(call: Call): Promise<ExchangeResponse> {
+  #exchange(call: Call, done: Repetitions): Promise<ExchangeResponse> {
     const { io, identity, options, calls } = this.#client;
     call.signal?.throwIfAborted();
     calls.closed.throwIfAborted();
-    const { timeoutMs, attemptTimeoutMs, connectTimeoutMs } = this.#limitsOf(call);
+    const { timeoutMs, attemptTimeoutMs, connectTimeoutMs } = this.#limitsOf(call, done);
     if (timeoutMs <= 0) throw timeoutFault();
     call.attempts += 1;
     call.certificate = identity.certificate;
@@ -156,12 +134,12 @@ export class CallRunner {
       body: call.body,
       agent: identity.agentFor(call.url),
       // After a reconnect, use only a connection that the server is known to keep open.
-      mayUseOlderConnection: isRepeatable(call) && !call.reconnected,
+      mayUseOlderConnection: isRepeatable(call) && !done.hasReconnected,
       hasCertificate: call.certificate !== undefined,
       timeoutMs,
       attemptTimeoutMs,
       connectTimeoutMs,
-      maxResponseBytes: call.maxResponseBytes ?? options.http.maxResponseBytes,
+      maxResponseBytes: call.details.maxResponseBytes ?? options.http.maxResponseBytes,
       signal: call.signal,
     });
   }
@@ -170,11 +148,11 @@ export class CallRunner {
    * If a retry may follow, connecting may take at most half of the time that is left, and the attempt of a repeatable call at most
    * `attemptTimeout`, if that is set. The last attempt gets all the time that is left.
    */
-  #limitsOf(call: Call): ExchangeLimits {
+  #limitsOf(call: Call, done: Repetitions) {
     const { connectTimeout, attemptTimeout } = this.#client.options.http;
     const timeoutMs = call.leftMs;
-    if (!this.#hasRetriesLeft(call)) return { timeoutMs, connectTimeoutMs: connectTimeout };
-    const partMs = call.attemptTimeoutMs ?? attemptTimeout;
+    if (!this.#hasRetriesLeft(call, done)) return { timeoutMs, connectTimeoutMs: connectTimeout };
+    const partMs = call.details.attemptTimeoutMs ?? attemptTimeout;
     return {
       timeoutMs,
       attemptTimeoutMs: isRepeatable(call) ? partMs : undefined,
@@ -182,25 +160,30 @@ export class CallRunner {
     };
   }
 
-  async #decide(call: Call, outcome: Outcome): Promise<Decision> {
+  /**
+   * Decides whether the call is sent again, and gets what that needs. Resolves with the pause before the next attempt in
+   * milliseconds, or with undefined if the caller gets this outcome.
+   */
+  async #pauseBeforeNext(call: Call, outcome: Outcome, done: Repetitions): Promise<number | undefined> {
     // Servers close idle connections all the time, so this costs no retry and writes no log line.
-    if (!call.reconnected && isRepeatable(call) && hadDeadConnection(outcome.fault)) {
-      call.reconnected = true;
-      return { kind: 'reconnect' };
+    if (!done.hasReconnected && isRepeatable(call) && hadDeadConnection(outcome.fault)) {
+      done.hasReconnected = true;
+      return 0;
     }
-    return (await this.#renewCredentials(call, outcome))
-      ? { kind: 'replay' }
-      : this.#decideRetry(call, outcome);
+    const pauseMs = (await this.#renewCredentials(call, outcome, done))
+      ? 0
+      : this.#takeRetry(call, outcome, done);
+    if (pauseMs !== undefined) this.#observer.retrying(call, outcome);
+    return pauseMs;
   }
 
   /** Gets another token or certificate after a refusal. Resolves with whether the call can be sent again with it. */
-  async #renewCredentials(call: Call, outcome: Outcome): Promise<boolean> {
-    if (!isOutcomeUnknown(call, outcome)) return this.#renewTokenOrCertificate(call, outcome, true);
+  async #renewCredentials(call: Call, outcome: Outcome, done: Repetitions): Promise<boolean> {
+    if (!isOutcomeUnknown(call, outcome)) return this.#renewTokenOrCertificate(call, outcome, done, true);
     // The call may have been executed, but later calls need the new credentials too. A failure here does not change the
     // outcome of this call, and only the caller can end it earlier.
-    const isRenewed = await this.#renewTokenOrCertificate(call, outcome, isRepeatable(call)).catch(
-      () => false,
-    );
+    const renewing = this.#renewTokenOrCertificate(call, outcome, done, isRepeatable(call));
+    const isRenewed = await renewing.catch(() => false);
     if (isEndedByCaller(call)) throw call.signal?.reason;
     return isRenewed && isRepeatable(call);
   }
@@ -209,22 +192,24 @@ export class CallRunner {
   async #renewTokenOrCertificate(
     call: Call,
     outcome: Outcome,
+    done: Repetitions,
     waitsForCertificate: boolean,
   ): Promise<boolean> {
-    if (outcome.response?.status === 401 && (await this.#replaceToken(call))) return true;
-    if (call.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
+    if (outcome.response?.status === 401 && (await this.#replaceToken(call, done))) return true;
+    if (done.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
     const { identity } = this.#client;
     const search = identity.findOther(call.certificate, outcome, 'api');
     // Later calls wait for this search. A call that cannot be sent again need not.
     if (!waitsForCertificate && identity.rotation.search('api')) return false;
-    call.hasOtherCertificate = (await this.#waitForCertificate(search, call, call.leftMs)) ?? false;
-    return call.hasOtherCertificate;
+    done.hasOtherCertificate = (await this.#waitForCertificate(search, call, call.leftMs)) ?? false;
+    return done.hasOtherCertificate;
   }
 
-  async #replaceToken(call: Call): Promise<boolean> {
-    if (call.triedOtherToken) return false;
-    call.triedOtherToken = true;
-    return (await this.#authenticator.replace(call.getCredentials(), tokenWaitOptions(call))) !== undefined;
+  async #replaceToken(call: Call, done: Repetitions): Promise<boolean> {
+    if (done.hasTriedToken) return false;
+    done.hasTriedToken = true;
+    const wait = { signal: call.signal, timeoutMs: call.leftMs };
+    return (await this.#authenticator.replace(call.getCredentials(), wait)) !== undefined;
   }
 
   /** Waits for the search for another certificate. Resolves with undefined if the time is over. */
@@ -237,24 +222,25 @@ export class CallRunner {
     });
   }
 
-  #hasRetriesLeft({ retries, maxRetries = this.#client.options.http.retries }: Call): boolean {
-    return retries < maxRetries;
+  #hasRetriesLeft({ details }: Call, { retries }: Repetitions): boolean {
+    return retries < (details.maxRetries ?? this.#client.options.http.retries);
   }
 
-  #decideRetry(call: Call, { response, fault }: Outcome): Decision {
+  /** Takes a retry from the call and from the budget. Returns the pause before it, or undefined if the call must not be retried. */
+  #takeRetry(call: Call, { response, fault }: Outcome, done: Repetitions): number | undefined {
     const isRetryable = fault ? isRetryableFault(call, fault) : isRetryableResponse(call, response);
-    if (!isRetryable || !this.#hasRetriesLeft(call)) return END;
+    if (!isRetryable || !this.#hasRetriesLeft(call, done)) return undefined;
     const leftMs = call.leftMs - MIN_ATTEMPT_MS;
-    const afterMs = this.#retryDelayMs(call, response, leftMs);
-    if (afterMs > leftMs) return END;
+    const pauseMs = this.#retryDelayMs(done, response, leftMs);
+    if (pauseMs > leftMs) return undefined;
     const taken = this.#budget.take(fault?.kind === 'timeout');
-    if (taken === undefined) return END;
-    call.budgetTaken = taken;
-    call.retries += 1;
-    return { kind: 'retry', afterMs };
+    if (taken === undefined) return undefined;
+    done.budgetTaken = taken;
+    done.retries += 1;
+    return pauseMs;
   }
 
-  #retryDelayMs({ retries }: Call, response: ExchangeResponse | undefined, leftMs: number): number {
+  #retryDelayMs({ retries }: Repetitions, response: ExchangeResponse | undefined, leftMs: number): number {
     const random = this.#client.io.random();
     const seconds = parseRetryAfter(response?.headers, Date.now());
     return seconds === undefined
@@ -262,23 +248,25 @@ export class CallRunner {
       : delayAfterRetryAfter(seconds * 1000, retries, random, leftMs);
   }
 
-  #finish(call: Call, { response, fault }: Outcome): ExchangeResponse {
-    // The shutdown closed the connection, which may look like any fault.
-    if (fault && this.#client.calls.closed.aborted)
-      throw faultToError(toClosedFault(fault), call, this.#client);
-    if (fault) throw faultToError(withLimitOfCall(fault, call), call, this.#client);
+  #finish(call: Call, { response, fault }: Outcome, { budgetTaken }: Repetitions): ExchangeResponse {
+    if (fault) throw faultToError(this.#faultToShow(fault, call), call, this.#client);
     if (isSuccess(response.status)) {
-      this.#budget.giveBack(call.budgetTaken);
+      this.#budget.giveBack(budgetTaken);
       this.#client.identity.rotation.accept(call.certificate?.fingerprint256, 'api');
     }
     call.response = response;
     return response;
   }
-}
 
-/** A call waits for a token until its own deadline, or until its caller aborts. */
-function tokenWaitOptions({ signal, leftMs: timeoutMs }: Call): WaitOptions {
-  return { signal, timeoutMs };
+  #faultToShow(fault: ExchangeFault, { timeoutMs, endsAt }: Call): ExchangeFault {
+    // The shutdown closed the connection, which may look like any fault.
+    const { phase, reusedSocket, refusedInHandshake } = fault;
+    if (this.#client.calls.closed.aborted)
+      return new ExchangeFault({ kind: 'closed', phase, reusedSocket, refusedInHandshake });
+    // The last attempt gets the rest of the call's time. The error shows the time limit that the caller knows, that of the call.
+    const isLast = fault.kind === 'timeout' && fault.reason === undefined && performance.now() > endsAt - 5;
+    return isLast ? new ExchangeFault({ ...fault, limitMs: timeoutMs }) : fault;
+  }
 }
 
 /** Whether the caller aborted the call by its signal. Unsubscribing from an Observable of the call does not count. */
@@ -286,17 +274,7 @@ function isEndedByCaller({ signal }: Call): boolean {
   return signal?.aborted === true && !(signal.reason instanceof CallCancelled);
 }
 
-/** The last attempt gets the rest of the call's time. The error shows the time limit that the caller knows, that of the call. */
-function withLimitOfCall(fault: ExchangeFault, { timeoutMs, endsAt }: Call): ExchangeFault {
-  const isLast = fault.kind === 'timeout' && fault.reason === undefined && performance.now() > endsAt - 5;
-  return isLast ? new ExchangeFault({ ...fault, limitMs: timeoutMs }) : fault;
-}
-
 /** The fault of a call whose time is over before its next request has begun. */
 function timeoutFault(): ExchangeFault {
   return new ExchangeFault({ kind: 'timeout', phase: 'waiting' });
-}
-
-function toClosedFault({ phase, reusedSocket, refusedInHandshake }: ExchangeFault): ExchangeFault {
-  return new ExchangeFault({ kind: 'closed', phase, reusedSocket, refusedInHandshake });
 }

@@ -21,16 +21,17 @@ const PLAIN_PATH = /^(\/[\w~-][\w.~-]*)+\/?$/;
 export class AllowedUrls {
   readonly #baseUrl: string;
   readonly #origins: ReadonlySet<string>;
-  readonly #base: CallUrl;
-  readonly #basePath: string;
+  readonly base: CallUrl;
+  /** The path of the base address without a slash at its end, such as `/api`. */
+  readonly basePath: string;
 
   /** @param addresses `baseUrl` has no slash at its end; its origin is one of `origins` */
   constructor({ baseUrl, origins }: { baseUrl: string; origins: ReadonlySet<string> }) {
     const { protocol, host, hostname, port, origin, href, pathname } = new URL(baseUrl);
     this.#baseUrl = baseUrl;
     this.#origins = origins;
-    this.#base = { href, origin, protocol, host, hostname, port, pathname, search: '' };
-    this.#basePath = pathname === '/' ? '' : pathname;
+    this.base = { href, origin, protocol, host, hostname, port, pathname, search: '' };
+    this.basePath = pathname === '/' ? '' : pathname;
   }
 
   /** @throws ServiceRequestError for a path that leads, or may lead, outside the service's own addresses */
@@ -40,8 +41,8 @@ export class AllowedUrls {
 
   /** For a plain path this gives the same result as parsing a URL, in a tenth of the time. */
   #below(path: string): CallUrl {
-    const pathname = this.#basePath + path;
-    return { ...this.#base, href: this.#base.origin + pathname, pathname };
+    const pathname = this.basePath + path;
+    return { ...this.base, href: this.base.origin + pathname, pathname };
   }
 
   #parse(path: string): CallUrl {

@@ -22,7 +22,7 @@ export type SchemaResult<T> =
  * A Standard Schema (standardschema.dev, version 1) that returns a `T`. Schemas of zod (3.24 or later), valibot, arktype and
  * others are such schemas. This type has only the parts that this module uses.
  */
-export interface AnswerSchema<T = unknown> {
+export interface ResponseSchema<T = unknown> {
   readonly '~standard': {
     readonly version: 1;
     readonly validate: (body: unknown) => SchemaResult<T> | Promise<SchemaResult<T>>;
@@ -30,16 +30,16 @@ export interface AnswerSchema<T = unknown> {
 }
 
 /** Turns the body of a response into a `T`: a schema, or a function that returns the `T` and throws if the body does not fit. */
-export type AnswerParser<T = unknown> =
+export type ResponseParser<T = unknown> =
   // The schemas of arktype are functions too. With this intersection, TypeScript infers the type from the schema.
   // eslint-disable-next-line @typescript-eslint/no-empty-object-type
-  AnswerSchema<T> | ((body: unknown) => PromiseLike<T> | (T & ({} | null | undefined)));
+  ResponseSchema<T> | ((body: unknown) => PromiseLike<T> | (T & ({} | null | undefined)));
 
 /**
  * Returns the parser, or undefined if the option is not set. Throws ServiceRequestError for anything else before the call is
  * sent: otherwise the call would fail after the service has executed it.
  */
-export function checkParser<T>(parse: AnswerParser<T> | null | undefined): AnswerParser<T> | undefined {
+export function checkParser<T>(parse: ResponseParser<T> | null | undefined): ResponseParser<T> | undefined {
   if (parse === undefined || parse === null) return undefined;
   if (typeof parse === 'function' || '~standard' in Object(parse)) return parse;
   const message =
@@ -53,7 +53,7 @@ export function checkParser<T>(parse: AnswerParser<T> | null | undefined): Answe
  */
 export async function runParser(
   body: unknown,
-  parse: AnswerParser,
+  parse: ResponseParser,
   toError: (where: string) => ServiceApiError,
 ): Promise<unknown> {
   let where: string;

@@ -9,16 +9,14 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 // A server sends 408 mostly on a connection that it is about to close (RFC 9110, 15.5.9).
 const RETRYABLE_STATUS = new Set([408, 429, 500, 502, 503, 504]);
 
-type CallTraits = Pick<Call, 'method'> & Partial<Pick<Call, 'readOnly' | 'idempotencyKey'>>;
-
 /** Whether the call changes nothing: by its method, or because the caller says so (`readOnly`). */
-export function isSafe({ method, readOnly }: CallTraits): boolean {
-  return readOnly === true || SAFE_METHODS.has(method);
+export function isSafe({ method, details }: Pick<Call, 'method' | 'details'>): boolean {
+  return details.readOnly === true || SAFE_METHODS.has(method);
 }
 
 /** Whether the call may be sent again even if the service may have executed it: it changes nothing, or has an idempotency key. */
-export function isRepeatable(call: CallTraits): boolean {
-  return isSafe(call) || call.idempotencyKey !== undefined;
+export function isRepeatable(call: Call): boolean {
+  return isSafe(call) || call.details.idempotencyKey !== undefined;
 }
 
 /**
@@ -26,7 +24,7 @@ export function isRepeatable(call: CallTraits): boolean {
  * except a change without a key when the service says that the same change is in progress (DUPLICATED_REQUEST). The other
  * statuses may come after the service has acted.
  */
-export function isRetryableResponse(call: CallTraits, response: ExchangeResponse): boolean {
+export function isRetryableResponse(call: Call, response: ExchangeResponse): boolean {
   const { status } = response;
   if (isRepeatable(call)) return RETRYABLE_STATUS.has(status);
   return status === 429 && !isDuplicate(response);
@@ -54,10 +52,7 @@ function isRefusedBeforeExecution(response: ExchangeResponse): boolean {
 }
 
 /** Whether the service may have executed a call that changes something, in this attempt or an earlier one. */
-export function isOutcomeUnknown(
-  call: CallTraits & Partial<Pick<Call, 'outcomeUnknown'>>,
-  outcome: Outcome,
-): boolean {
+export function isOutcomeUnknown(call: Call, outcome: Outcome): boolean {
   const { response, fault } = outcome;
   if (isSafe(call)) return false;
   if (call.outcomeUnknown) return true;
@@ -72,7 +67,7 @@ export function outcomeFields(
   outcome: Outcome,
 ): Pick<ServiceConnectionError, 'outcomeUnknown' | 'idempotencyKey' | 'retryable'> {
   const outcomeUnknown = isOutcomeUnknown(call, outcome);
-  const idempotencyKey = outcomeUnknown ? call.idempotencyKey : undefined;
+  const idempotencyKey = outcomeUnknown ? call.details.idempotencyKey : undefined;
   return { outcomeUnknown, idempotencyKey, retryable: isRetryableByCaller(call, outcome, outcomeUnknown) };
 }
 
@@ -82,12 +77,37 @@ function isRetryableByCaller(call: Call, { response, fault }: Outcome, outcomeUn
     ? isTransient(fault) && !fault.certificateRefused
     : RETRYABLE_STATUS.has(response.status);
   if (isSafe(call)) return isPassing;
-  if (call.hasCallerKey) return outcomeUnknown || isPassing;
+  if (call.details.hasCallerKey) return outcomeUnknown || isPassing;
   return isPassing && !outcomeUnknown && !(response && isDuplicate(response));
 }
 
 /** Whether a call may be sent again after this fault. */
-export function isRetryableFault(call: CallTraits, fault: ExchangeFault): boolean {
+export function isRetryableFault(call: Call, fault: ExchangeFault): boolean {
   if (fault.kind === 'closed' || fault.certificateRefused || !isTransient(fault)) return false;
   return isRepeatable(call) || cannotHaveActed(fault);
+}
+
+const CAPACITY = 500;
+const RETRY_COST = 5;
+const TIMEOUT_COST = 10;
+
+/**
+ * Limits the retries of a whole client, so that a service in trouble does not get several times its normal load. The budget
+ * is a token bucket: each retry takes units, and each successful call gives back what its last retry took (one unit if it had no
+ * retry).
+ */
+export class RetryBudget {
+  #left = CAPACITY;
+
+  /** Takes the cost of a retry and returns it. Returns undefined, and takes nothing, if too little is left. */
+  take(afterTimeout: boolean): number | undefined {
+    const cost = afterTimeout ? TIMEOUT_COST : RETRY_COST;
+    if (cost > this.#left) return undefined;
+    this.#left -= cost;
+    return cost;
+  }
+
+  giveBack(taken = 1): void {
+    this.#left = Math.min(CAPACITY, this.#left + taken);
+  }
 }

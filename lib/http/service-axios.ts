@@ -8,31 +8,48 @@ import axios, {
   type CreateAxiosDefaults,
   mergeConfig,
 } from 'axios';
-import { ServiceApiError } from '../errors/index.js';
+import { type ServiceApiError } from '../errors/index.js';
 import { isSuccess } from '../exchange/response.js';
-import { CallResponse } from './call-response.js';
-import { toResponseError } from './call-error.js';
-import { takeCall, AuthHeadersInterceptor, type CallConfig } from './auth-headers.interceptor.js';
+import { AuthHeadersInterceptor, takeCall } from './auth-headers.interceptor.js';
+import { type CallAuthenticator, type ClientContext, sentCorrelationId } from './call.js';
 import { encodeBody } from './call-content.js';
-import { sentCorrelationId, type ClientContext, HiddenFromAxios, type CallAuthenticator } from './call.js';
+import { toResponseError } from './call-error.js';
+import { type CallConfig, CallFactory } from './call-factory.js';
 import { CallObserver } from './call-observer.js';
-import { CallRunner, RetryBudget } from './call-runner.js';
-import { InterceptedCall, interceptedCallOf } from './intercepted-call.js';
+import { CallResponse } from './call-response.js';
+import { CallRunner } from './call-runner.js';
+import { HiddenError, HostCall, hostCallOf } from './host-call.js';
+import { RetryBudget } from './repeatability.js';
 
 /**
- * The axios adapter: takes a config with the Call that AuthHeadersInterceptor has made, and returns an axios response or throws
- * one of our errors. The layers below import no functions of axios, only types.
+ * What the adapter resolves with if a call has failed. Axios would add fields to the `response` of an error with which an
+ * adapter rejects. The module's own response interceptor, which runs first, throws the error.
+ */
+class FailedCall {
+  constructor(readonly error: unknown) {}
+}
+
+function throwFailure(response: unknown): unknown {
+  if (response instanceof FailedCall) throw response.error;
+  return response;
+}
+
+/**
+ * The axios adapter: takes a config with the Call that AuthHeadersInterceptor has attached, and resolves with an axios response
+ * or a {@link FailedCall}. The layers below import no functions of axios, only types.
  */
 function serviceAdapter(client: ClientContext, runner: CallRunner, observer: CallObserver): AxiosAdapter {
   const { options, calls } = client;
   return async (config) => {
     const call = takeCall(config);
-    const counter = call.counter ?? calls;
+    const counter = call.details.hostCall ?? calls;
     counter.enter();
+    let stopFollowing: (() => void) | undefined;
+    let failure: unknown;
     try {
-      call.followSignals();
+      stopFollowing = call.followSignals();
       const body = encodeBody(config);
-      call.prepare(config, body instanceof Promise ? await body : body, options);
+      call.fill(config, body instanceof Promise ? await body : body, options);
       try {
         const response = await runner.run(call);
         const axiosResponse = toAxiosResponse(new CallResponse(response, call, client), config);
@@ -43,11 +60,12 @@ function serviceAdapter(client: ClientContext, runner: CallRunner, observer: Cal
         throw error;
       }
     } catch (error) {
-      call.failure = calls.toCallerError(error);
-      throw call.hideFromAxios(call.failure);
+      failure = calls.toCallerError(error);
+      const isAbort = call.signal?.aborted && error === call.signal.reason;
+      return new FailedCall(isAbort ? new HiddenError(failure) : failure) as never;
     } finally {
-      call.release();
-      counter.leave(call);
+      stopFollowing?.();
+      counter.leave(call, failure);
     }
   };
 }
@@ -99,30 +117,45 @@ export function createServiceAxios(
   const observer = new CallObserver(client);
   const runner = new CallRunner(client, authenticator, budget, observer);
   const adapter = serviceAdapter(client, runner, observer);
-  const authHeaders = new AuthHeadersInterceptor(client, authenticator, adapter);
-  // With this order our interceptor runs last. The host application may have changed axios's global default.
-  const transitional = { legacyInterceptorReqResOrdering: true };
-  const made = newAxios({ adapter, transitional, headers: headersByMethod() });
+  const factory = new CallFactory(client, adapter);
+  const made = newAxios(new Defaults(adapter));
   // A synchronous interceptor saves 3 us of a call. Axios 1.13 needs the second function if an interceptor throws.
-  made.interceptors.request.use(authHeaders.intercept, rethrow, { synchronous: true });
-  made.interceptors.response.use(undefined, (error: unknown) => {
-    throw error instanceof HiddenFromAxios && error.reason instanceof ServiceApiError ? error.reason : error;
-  });
+  const { intercept } = new AuthHeadersInterceptor(authenticator, factory);
+  made.interceptors.request.use(intercept, rethrow, { synchronous: true });
+  made.interceptors.response.use(throwFailure as never);
   const send = made.request.bind(made) as SendMethod;
-  const intercept: SendMethod = async (target, options) => {
+  const sendIntercepted: SendMethod = async (target, options) => {
     const url = typeof target === 'string' ? { url: target } : undefined;
     const config = { ...(url ? (options as CallConfig) : (target as CallConfig)), ...url };
-    const ongoing = interceptedCallOf(config.adapter);
+    const ongoing = hostCallOf(config.adapter);
     // An interceptor repeats a request of a call that is still in progress.
     if (ongoing && !ongoing.isDone) return send(config);
+    // With this order our interceptor runs last. The host application may have changed axios's global default.
+    const ordering = { legacyInterceptorReqResOrdering: true, ...made.defaults.transitional };
+    config.transitional = { ...ordering, ...config.transitional };
     const merged = mergeConfig(made.defaults as object, { ...config, params: undefined }) as CallConfig;
-    const call = new InterceptedCall(authHeaders.beginCall(merged), adapter, client, observer);
+    const hostCall = new HostCall(factory.begin(merged), adapter, client, observer);
     const { route, pathParams, idempotencyKey } = merged;
     Object.assign(config, { url: merged.url, route, pathParams, idempotencyKey });
-    if (ongoing || merged.adapter === adapter) config.adapter = call.adapter;
-    return call.run(() => send(config));
+    if (ongoing || merged.adapter === adapter) config.adapter = hostCall.adapter;
+    return hostCall.run(() => send(config));
   };
-  return asInstance(made, send, intercept);
+  return asInstance(made, send, sendIntercepted);
+}
+
+/** The defaults of the instance. Axios copies all own properties at each call, so there are few of them. */
+class Defaults {
+  constructor(readonly adapter: AxiosAdapter) {}
+
+  /** Axios keeps default headers by method. The host application may set some: they are made when it asks for them. */
+  get headers(): Record<string, never> {
+    const methods = ['common', 'delete', 'get', 'head', 'post', 'put', 'patch'];
+    return (this.headers = Object.fromEntries(methods.map((name) => [name, {} as never])));
+  }
+
+  set headers(value: Record<string, never>) {
+    Object.defineProperty(this, 'headers', { value, writable: true, enumerable: true, configurable: true });
+  }
 }
 
 const MOCKED =
@@ -138,12 +171,6 @@ function newAxios(config: ConstructorParameters<typeof Axios>[0]): Axios {
 
 function rethrow(error: unknown): never {
   throw error;
-}
-
-/** Axios keeps default headers by method. The host application may set some. */
-function headersByMethod(): object {
-  const methods = ['common', 'delete', 'get', 'head', 'post', 'put', 'patch'];
-  return Object.fromEntries(methods.map((name) => [name, {}]));
 }
 
 /**
@@ -164,9 +191,10 @@ function asInstance(made: Axios, send: SendMethod, intercept: SendMethod): Axios
   // axios's methods, such as get(), call this function too.
   const request: SendMethod = async (...given) => {
     try {
-      return await run(...given);
+      // The host application may have removed the interceptor that throws the error.
+      return throwFailure(await run(...given));
     } catch (error) {
-      throw error instanceof HiddenFromAxios ? error.reason : error;
+      throw error instanceof HiddenError ? error.reason : error;
     }
   };
   made.request = request as never;

@@ -13,8 +13,8 @@ import { gzipSync } from 'node:zlib';
 import * as v from 'valibot';
 import { z } from 'zod';
 import {
-  type AnswerParser,
-  type AnswerSchema,
+  type ResponseParser,
+  type ResponseSchema,
   type BanksBody,
   BanksService,
   type Customer,
@@ -718,9 +718,9 @@ const isTyped = <Expected>() => ({ by: <Actual>(_: Promise<Actual>, same: Same<A
 
 /** Code as a host application has it, only for `npm run typecheck`. No test calls it. */
 export function types(banks: BanksService, customers: CustomersService, http: ServiceHttpService): void {
-  const own = null as unknown as AnswerSchema<Bank>;
+  const own = null as unknown as ResponseSchema<Bank>;
   // As arktype's: a function that returns the value or its errors, and a schema.
-  const callable = null as unknown as AnswerSchema<Bank> & ((data: unknown) => Bank | Error);
+  const callable = null as unknown as ResponseSchema<Bank> & ((data: unknown) => Bank | Error);
   const transforming = z.object({ at: z.string().transform((text) => new Date(text)) });
   isTyped<Bank[]>().by(banks.list({ parse: zodBanks }), true);
   isTyped<Bank[]>().by(banks.list({ parse: valibotBanks, params: { country: 'ae' } }), true);
@@ -739,7 +739,7 @@ export function types(banks: BanksService, customers: CustomersService, http: Se
   isTyped<Bank>().by(http.delete('/a', { parse: own, data: {} }), true);
   isTyped<Bank>().by(http.request('/a', { parse: own, method: 'PUT' }), true);
   isTyped<Bank>().by(http.request({ url: '/a', parse: own }), true);
-  isTyped<unknown>().by(http.get('/a', { parse: own as AnswerParser }), true);
+  isTyped<unknown>().by(http.get('/a', { parse: own as ResponseParser }), true);
   isTyped<HttpResponse<Bank>>().by(http.response('/a', { parse: own, method: 'PUT' }), true);
   isTyped<HttpResponse<Bank>>().by(http.response({ url: '/a', parse: own }), true);
   isTyped<HttpResponse<Bank>>().by(http.response<Bank>('/a'), true);
@@ -756,7 +756,7 @@ export function types(banks: BanksService, customers: CustomersService, http: Se
   // A host's own wrapper.
   const get = <T>(path: string, options?: HttpCallOptions) => http.get<T>(path, options);
   isTyped<Bank>().by(get<Bank>('/a', { timeout: 1 }), true);
-  const generic = (parse: AnswerParser) => banks.list({ parse });
+  const generic = (parse: ResponseParser) => banks.list({ parse });
   isTyped<unknown>().by(generic(own), true);
   isTyped<Bank>().by(Promise.resolve({} as string), false);
   // @ts-expect-error not a parser
@@ -775,7 +775,7 @@ export function types(banks: BanksService, customers: CustomersService, http: Se
 }
 
 describe('parse', () => {
-  it.each<[string, AnswerParser<Bank[]>]>([
+  it.each<[string, ResponseParser<Bank[]>]>([
     ['zod', zodBanks],
     ['valibot', valibotBanks],
     ['a function over zod', (body) => zodBanks.parse(body)],
@@ -797,7 +797,7 @@ describe('parse', () => {
   });
 
   const daily = { daily: z.number() };
-  it.each<[string, AnswerParser]>([
+  it.each<[string, ResponseParser]>([
     ['zod', z.object({ limits: z.record(z.string(), z.object(daily)) })],
     ['valibot', v.object({ limits: v.record(v.string(), v.object({ daily: v.number() })) })],
   ])('does not name the keys of a record of %s, which may be personal data', async (_, parse) => {

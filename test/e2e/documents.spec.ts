@@ -76,7 +76,7 @@ import { readSimulatorOptions, SIMULATOR_HELP } from '../../lib/cli/simulator-op
 import { OPTIONS } from '../../lib/config/options.js';
 import { readVariables } from '../../lib/config/variables.js';
 import * as errors from '../../lib/errors/index.js';
-import { REFUSED } from '../../lib/http/axios-options.js';
+import { REFUSED } from '../../lib/http/call-options.js';
 import { GUIDES } from '../../lib/version.js';
 import { commandIo } from '../helpers/command-io.js';
 import { deadPort } from '../helpers/loopback.js';

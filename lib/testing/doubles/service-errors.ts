@@ -175,8 +175,8 @@ export function answerForThrown(error: unknown): GivenAnswer {
 function makeError(answer: GivenAnswer, { method, path, idempotencyKey }: FailingCall): Error {
   const isMissing = 'status' in answer && answer.status === 404;
   const url = new URL(path ?? (isMissing ? '/banks/v1/1' : '/banks/v1'), CLIENT.options.addresses.baseUrl);
-  const call = new Call((method ?? 'GET').toUpperCase(), url, 0);
-  call.setKey(idempotencyKey);
+  const details = { idempotencyKey, hasCallerKey: idempotencyKey !== undefined };
+  const call = new Call((method ?? 'GET').toUpperCase(), url, 0, details);
   const error = readErrorFrom(answer, call);
   const isOfDouble = (method ?? path ?? idempotencyKey) === undefined;
   return isOfDouble ? Object.defineProperty(error, ANSWER, { value: answer }) : error;

@@ -9,7 +9,7 @@ import { type WaitOptions } from '../../../lib/auth/access-token.js';
 import { ServiceLifecycle, type ServiceParts } from '../../../lib/engine/lifecycle.js';
 import { ServiceConnectionError } from '../../../lib/errors/index.js';
 import { CallsInFlight } from '../../../lib/auth/calls-in-flight.js';
-import { type RetryBudget } from '../../../lib/http/call-runner.js';
+import { type RetryBudget } from '../../../lib/http/repeatability.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { nextTurn } from '../../../lib/time/time.js';
 import { FakeClock } from '../../helpers/fake-clock.js';

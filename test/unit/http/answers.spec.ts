@@ -24,7 +24,7 @@ import {
 import { parseRetryAfter } from '../../../lib/exchange/response.js';
 import { CallResponse, lazyErrorResponse } from '../../../lib/http/call-response.js';
 import { toResponseError } from '../../../lib/http/call-error.js';
-import { type AnswerParser, describePlaces } from '../../../lib/http/parse-option.js';
+import { type ResponseParser, describePlaces } from '../../../lib/http/parse-option.js';
 import { Call } from '../../../lib/http/call.js';
 import { answerOf } from '../../../lib/answers/answer.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
@@ -600,7 +600,7 @@ describe('parse', () => {
   }
 
   const n = z.object({ n: z.coerce.number() });
-  it.each<[string, AnswerParser, unknown]>([
+  it.each<[string, ResponseParser, unknown]>([
     ['a function', (body) => [body], [{ n: '1' }]],
     ['a function that promises', async (body) => [body], [{ n: '1' }]],
     ['a schema', n, { n: 1 }],
@@ -641,7 +641,7 @@ describe('parse', () => {
     expect(await http.get('/a', { parse: null as never })).toEqual({});
   });
 
-  const refusing = async (body: string, parse: AnswerParser): Promise<ServiceApiError> => {
+  const refusing = async (body: string, parse: ResponseParser): Promise<ServiceApiError> => {
     const { http, arrived } = await start(body);
     const error = (await errorOf(http.get('/a?q=private-value', { parse }))) as ServiceApiError;
     expect(error).toBeInstanceOf(ServiceApiError);
@@ -692,7 +692,7 @@ describe('parse', () => {
       async (body: unknown) => parse(body),
       { '~standard': { version: 1, validate: parse } },
       { '~standard': { version: 1, validate: async (body: unknown) => parse(body) } },
-    ] as AnswerParser[];
+    ] as ResponseParser[];
     for (const each of parsers) {
       const error = await refusing(`{"name":"${PRIVATE}"}`, each);
       expect(error.message).toBe(`GET /a: HTTP 200, but parse refused the body${said}.`);

@@ -6,13 +6,13 @@ import { Agent, type RequestListener } from 'node:http';
 import { ServiceTokenError, type TokenErrorCode } from '../../../lib/errors/index.js';
 import { ExchangeFault, type ExchangeFaultDetails, type Outcome } from '../../../lib/exchange/fault.js';
 import { type ExchangeRequest } from '../../../lib/exchange/io.js';
-import { Call } from '../../../lib/http/call.js';
-import { RetryBudget } from '../../../lib/http/call-runner.js';
+import { Call, type CallDetails } from '../../../lib/http/call.js';
 import {
   isOutcomeUnknown,
   isRetryableResponse,
   isRetryableFault,
   outcomeFields,
+  RetryBudget,
 } from '../../../lib/http/repeatability.js';
 import { type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { nextTurn } from '../../../lib/time/time.js';
@@ -22,15 +22,13 @@ import { BEARER, errorOf, failing, firstAnswered, setUp, type Setup } from './se
 /** The kinds of calls that the retry policy distinguishes. */
 const CALLS = {
   GET: () => new Call('GET', new URL('https://api.example/a'), 1_000),
-  readOnly: () => Object.assign(CALLS.POST(), { readOnly: true }),
-  POST: () => new Call('POST', new URL('https://api.example/a'), 1_000),
-  'random key': () => withKey(true),
-  'own key': () => withKey('k-1'),
+  readOnly: () => post({ readOnly: true }),
+  POST: () => post({}),
+  'random key': () => post({ idempotencyKey: 'k-1', hasCallerKey: false }),
+  'own key': () => post({ idempotencyKey: 'k-1', hasCallerKey: true }),
 };
-function withKey(key: true | string): Call {
-  const call = CALLS.POST();
-  call.setKey(key);
-  return call;
+function post(details: CallDetails): Call {
+  return new Call('POST', new URL('https://api.example/a'), 1_000, details);
 }
 
 const NONE: string[] = [];

@@ -9,7 +9,7 @@ import { type ExchangeRequest } from '../../../lib/exchange/io.js';
 import { type HttpSettings, type ResolvedOptions } from '../../../lib/config/resolve-options.js';
 import { CallsInFlight } from '../../../lib/auth/calls-in-flight.js';
 import { type CallAuthenticator, type ClientContext } from '../../../lib/http/call.js';
-import { type RetryBudget } from '../../../lib/http/call-runner.js';
+import { type RetryBudget } from '../../../lib/http/repeatability.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
 import { SILENT } from '../../../lib/telemetry/log.js';
 import { exchangeDouble, type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
