@@ -8,6 +8,7 @@ import {
   type Given,
   IsFunction,
   IsHeaderName,
+  IsHeaders,
   IsProductTokens,
   IsProxy,
   OptionsSection,
@@ -131,6 +132,13 @@ export class HttpOptions extends OptionsSection<ServiceHttpOptions> {
    */
   @IsProductTokens('HTTP_USER_AGENT')
   userAgent?: string;
+
+  /**
+   * Headers of every call to the API, such as the id of a partner. Token requests do not send them. A header of the call replaces one
+   * of the same name. No log line shows a value. The headers that authenticate, and the idempotency header, cannot be among them.
+   */
+  @IsHeaders()
+  headers?: Readonly<Record<string, string>>;
 
   /**
    * The header of the correlation id, in requests (`requestId`) and responses. Default `x-correlation-id`.

@@ -154,6 +154,26 @@ export const IsHeaderName = rule(
   "must be a header's name (RFC 9110, 5.1) that HTTP does not use itself",
 );
 
+/** Headers of every call. Which other names are refused depends on other options. */
+export const IsHeaders = ruleOf('text', (value) => {
+  const entries = Object.entries(Object(value) as object);
+  if (typeof value !== 'object' || entries.some(([, text]) => typeof text !== 'string'))
+    return 'must be an object that has a text for each name of a header';
+  const unsendable = entries.find(
+    ([name, text]) => !HEADER_NAME.test(name) || !isHeaderValue(text as string),
+  );
+  if (unsendable) return `has a name or a value that no header can have (${unsendable[0].slice(0, 40)})`;
+  const reserved = entries.find(([name]) => NOT_FOR_ALL_CALLS.has(name.toLowerCase()));
+  return reserved && `must not contain ${reserved[0]}, which the module sets or HTTP uses itself`;
+});
+
+const NOT_FOR_ALL_CALLS = new Set([...EXCHANGE_HEADERS, 'authorization', 'accept-encoding']);
+
+/** Whether a header can have this value (RFC 9110, 5.5). */
+export function isHeaderValue(text: string): boolean {
+  return /^[\t\x20-\x7e\x80-\xff]*$/.test(text);
+}
+
 /** RFC 9110, 10.1.5: a User-Agent begins with a product. */
 export const IsProductTokens = rule(
   'text',

@@ -164,6 +164,15 @@ export function unmetRequirements(
       'needs OAuth credentials: set oauth.clientId and oauth.clientSecret. If OAuth is enabled for the application, a LinkSDK session without a customer token fails.',
     );
   }
+  const { appTokenHeader, http } = new Options();
+  const own = [
+    given.appTokenHeader ?? appTokenHeader,
+    given.http?.idempotencyHeader ?? http.idempotencyHeader,
+  ];
+  const clash = Object.keys(given.http?.headers ?? {}).find((name) =>
+    own.some((each) => String(each).toLowerCase() === name.toLowerCase()),
+  );
+  if (clash !== undefined) addFault('http.headers', `must not contain ${clash}: the module sets it itself.`);
   if (given.http?.proxy === ENVIRONMENT && proxyVariable() !== undefined && !isProxyUrl(environmentProxy())) {
     addFault('http.proxy', PROXY_MESSAGE);
   }

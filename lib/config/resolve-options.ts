@@ -211,8 +211,13 @@ function httpSettings({ proxy, ...http }: Options['http'], name?: string): HttpS
     ignoredProxyFor: ignoredProxyChoice(proxy),
     trailingSlash: typeof http.trailingSlash === 'boolean' ? http.trailingSlash : namesIn(http.trailingSlash),
     onCall: withModuleName(name, http.onCall),
+    headers: lowerCaseNames(http.headers),
     correlationIdHeader: http.correlationIdHeader.toLowerCase(),
     idempotencyHeader: http.idempotencyHeader.toLowerCase(),
     userAgent: [http.userAgent ?? [], `nestjs-service/${VERSION}`].flat().join(' '),
   };
+}
+
+function lowerCaseNames(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text]));
 }

@@ -1,5 +1,6 @@
 import { type InternalAxiosRequestConfig, type AxiosHeaderValue, type AxiosRequestHeaders } from 'axios';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
+import { isHeaderValue } from '../config/option.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
 import { EXCHANGE_HEADERS } from '../exchange/io.js';
 
@@ -125,6 +126,7 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
  * Copies the headers that the host application has set, with names in lower case and without credentials. The application may
  * pass on its own caller's headers, so `accept-encoding` is replaced by the encodings that we can decode, and `range` is
  * dropped if the response is JSON.
+ * @param always headers of every call (`http.headers`)
  * @throws ServiceRequestError for a name or a value that cannot be sent
  */
 export function takeHeaders(
@@ -132,8 +134,10 @@ export function takeHeaders(
   given: AxiosRequestHeaders,
   readsJson: boolean,
   appTokenHeader: string,
+  always?: Readonly<Record<string, string>>,
 ): void {
   headers.accept = readsJson ? 'application/json' : '*/*';
+  Object.assign(headers, always);
   headers['accept-encoding'] = ACCEPTED_ENCODINGS;
   for (const name of Object.keys(given)) {
     const key = name.toLowerCase();
@@ -144,7 +148,7 @@ export function takeHeaders(
     const text = Array.isArray(value) ? value.join(', ') : String(value);
     if (!HEADER_NAME.test(key))
       throw ServiceRequestError.of('a header', 'has a name that no header can have');
-    if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
+    if (!isHeaderValue(text)) {
       throw ServiceRequestError.of(`header ${key}`, 'holds a character no header can hold');
     }
     headers[key] = text;

@@ -153,7 +153,7 @@ export class Call {
     const readsJson = (responseType ?? 'json') === 'json';
     const sent = this.#headers;
     sent['user-agent'] = http.userAgent;
-    takeHeaders(sent, headers, readsJson, appTokenHeader.toLowerCase());
+    takeHeaders(sent, headers, readsJson, appTokenHeader.toLowerCase(), http.headers);
     if (contentType) sent['content-type'] = contentType;
     // Axios sets the content type of a form for every POST.
     if (body === undefined) delete sent['content-type'];

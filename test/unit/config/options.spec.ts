@@ -622,6 +622,31 @@ describe('Validation of options', () => {
     expect([isReservedHeader(name), isReservedHeader(name.toLowerCase())]).toEqual([true, true]);
   });
 
+  it.each<[unknown, RegExp]>([
+    [{ 'x-partner': 7 }, /^must be an object that has a text for each name of a header/],
+    ['x-partner: 7', /^must be an object/],
+    [{ 'x partner': 'p' }, /^has a name or a value that no header can have \(x partner\)/],
+    [{ 'x-partner': 'p\r\nx: y' }, /^has a name or a value that no header can have \(x-partner\)$/],
+    [{ Host: 'other.example' }, /^must not contain Host/],
+    [{ AUTHORIZATION: 'Bearer x' }, /^must not contain AUTHORIZATION/],
+    [{ 'Service-App-Token': 'x' }, /^must not contain Service-App-Token: the module sets it itself/],
+    [{ 'Idempotency-Key': 'x' }, /^must not contain Idempotency-Key: the module sets it itself/],
+  ])('refuses %j as the headers of every call', async (headers, message) => {
+    const http = { headers } as ServiceModuleOptions['http'];
+    expect(await faultsOf({ ...sandbox, http })).toEqual([
+      { option: 'http.headers', variable: undefined, message: expect.stringMatching(message) },
+    ]);
+  });
+
+  it('refuses the configured names of the app-token header and the idempotency header too', async () => {
+    const http = { idempotencyHeader: 'x-key', headers: { 'X-Key': 'k' } };
+    const [{ message }] = await faultsOf({ ...sandbox, http });
+    expect(message).toMatch(/X-Key/);
+    const others = { ...http, headers: { 'x-token': 't', 'idempotency-key': 'k' } };
+    const faults = await faultsOf({ ...sandbox, appTokenHeader: 'x-token', http: others });
+    expect(faults.map((fault) => fault.message)).toEqual([expect.stringMatching(/x-token/)]);
+  });
+
   it('accepts other headers for the app token', () => {
     const free = ['service-app-token', 'x-authorization', 'authorization-2', 'x-host', 'content', 'cookies'];
     expect(free.filter(isReservedHeader)).toEqual([]);

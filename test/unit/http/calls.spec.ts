@@ -1,7 +1,7 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import globalAxios, { type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
 import fc from 'fast-check';
-import { Agent, type RequestListener } from 'node:http';
+import { Agent, type IncomingHttpHeaders, type RequestListener } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
@@ -12,7 +12,9 @@ import { answerOf } from '../../../lib/answers/answer.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { knownApiRoutes } from '../../../lib/testing/known-api-routes.js';
 import { draws } from '../../helpers/in-soak.js';
-import { APP_TOKEN, BEARER, errorOf, failing, plantedIn, setUp } from './setup.js';
+import { httpServer } from '../../helpers/loopback.js';
+import { makeClient } from '../../helpers/make-client.js';
+import { afterwards, APP_TOKEN, BEARER, errorOf, failing, plantedIn, setUp } from './setup.js';
 
 const httpOf = (axios: AxiosInstance) => new ServiceHttpService(axios);
 const OURS = { authorization: `Bearer ${BEARER}`, 'service-app-token': APP_TOKEN };
@@ -838,5 +840,35 @@ describe('Allowed URLs', () => {
   ])('of resources with http.trailingSlash %j are %s and %s', (trailingSlash, banks, customers) => {
     const http = new ServiceHttpService(undefined as never, trailingSlash);
     expect([http.collectionPath('banks'), http.collectionPath('customers')]).toEqual([banks, customers]);
+  });
+});
+
+describe('http.headers', () => {
+  it('are sent with every call, unless the call has a header of that name, and never with a token request', async () => {
+    const arrived: [string | undefined, IncomingHttpHeaders][] = [];
+    const server = await httpServer((request, response) => {
+      arrived.push([request.url, request.headers]);
+      const token = { access_token: 'a', token_type: 'bearer', expires_in: 3600 };
+      response.end(JSON.stringify(request.url === '/oauth2/token' ? token : []));
+    });
+    const { service, lines } = await makeClient({
+      authentication: 'oauth',
+      urls: { sandboxUrl: server.url, sandboxAuthUrl: server.url },
+      oauth: { clientId: '7d9f3c1e-0000-4000-8000-000000000001', clientSecret: 'secret' },
+      http: {
+        headers: { 'X-Partner': 'partner-planted', Accept: 'application/vnd.api+json' },
+        logCalls: true,
+      },
+    });
+    afterwards(async () => (await service.close(), server.close()));
+    await service.banks.list();
+    await service.http.get('/orders/v1', { headers: { 'x-partner': 'other', accept: 'text/plain' } });
+    expect(arrived.map(([url, headers]) => [url, headers['x-partner'], headers.accept])).toEqual([
+      ['/oauth2/token', undefined, 'application/json'],
+      ['/banks/v1', 'partner-planted', 'application/vnd.api+json'],
+      ['/orders/v1', 'other', 'text/plain'],
+    ]);
+    expect(lines.filter((line) => line.includes('planted'))).toEqual([]);
+    expect(lines.some((line) => line.includes('GET /banks/v1'))).toBe(true);
   });
 });
