@@ -90,7 +90,7 @@ export {
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
 export { type ServiceCallEvent } from './telemetry/call-event.js';
 export { createServiceClient, type ServiceClient } from './engine/create-client.js';
-export { type IdentityStatus } from './tls/client-identity.js';
+export { type IdentityStatus } from './tls/identity-source.js';
 export { ServiceWebhookGuard } from './webhooks/service-webhook.guard.js';
 export { type RawBody, verifyWebhook, type WebhookSignatureOptions } from './webhooks/webhooks.service.js';
 export { WebhooksService } from './webhooks/webhooks.service.js';

@@ -5,7 +5,8 @@ import { type CertificateSummary } from '../errors/index.js';
 import { checkSignal, checkTimeout } from '../config/http.options.js';
 import { type CallsInFlight } from './calls-in-flight.js';
 import { untilAborted } from '../time/time.js';
-import { type Identity, type IdentityStatus } from '../tls/client-identity.js';
+import { type Identity } from '../tls/client-identity.js';
+import { type IdentityStatus } from '../tls/identity-source.js';
 import {
   type AccessToken,
   type TokenOptions,

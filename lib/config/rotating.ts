@@ -92,6 +92,12 @@ export class Rotating<T> {
     return (this.#reading ??= this.#readSource().finally(() => (this.#reading = undefined)));
   }
 
+  /** Reads the source with a reading that begins after this call, because the source may just have changed. */
+  async readNext(): Promise<T> {
+    await this.#reading?.catch(() => undefined);
+    return this.read();
+  }
+
   /** Records that a server has accepted this value. */
   accept(value: T, server = ''): void {
     const verdict = this.#verdictOn(value, server);

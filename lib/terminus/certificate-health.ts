@@ -1,4 +1,4 @@
-import { type IdentityStatus } from '../tls/client-identity.js';
+import { type IdentityStatus } from '../tls/identity-source.js';
 
 /** Says why the health check fails because of the client certificate or its chain; undefined if it does not. */
 export function certificateFault(

@@ -3,7 +3,7 @@ import { RESOURCE_CLASSES, type Resources } from '../../engine/create-client.js'
 import { type CertificateSummary } from '../../errors/index.js';
 import { type HttpResponse, ServiceHttpService } from '../../http/service-http.service.js';
 import { LinkSdkService } from '../../link-sdk/link-sdk.service.js';
-import { type IdentityStatus } from '../../tls/client-identity.js';
+import { type IdentityStatus } from '../../tls/identity-source.js';
 import { WebhooksService } from '../../webhooks/webhooks.service.js';
 import { type RequestQuery, RouteTable } from '../route-table.js';
 

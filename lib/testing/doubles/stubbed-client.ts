@@ -6,7 +6,7 @@ import { readConfiguration } from '../../engine/read-configuration.js';
 import { parseJson } from '../../exchange/response.js';
 import { type ExchangeRequest } from '../../exchange/io.js';
 import { SILENT } from '../../telemetry/log.js';
-import { type IdentityStatus } from '../../tls/client-identity.js';
+import { type IdentityStatus } from '../../tls/identity-source.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
 import { readQuery } from '../route-table.js';
 import { defaultAnswer } from './default-answers.js';

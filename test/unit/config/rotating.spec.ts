@@ -185,6 +185,16 @@ describe('findOther()', () => {
   });
 });
 
+it('readNext() makes a reading that begins after the call, and shares it with others that came during the reading before', async () => {
+  const rotating = await readAs('old', 1_500);
+  const before = rotating.get();
+  const both = [rotating.readNext(), rotating.readNext()];
+  await respond('old');
+  expect([await before, readings.length]).toEqual(['old', 3]);
+  await respond('new');
+  expect(await Promise.all(both)).toEqual(['new', 'new']);
+});
+
 describe('A refused value that has worked', () => {
   /** It was refused just now, and the source still has it. */
   async function refused(settings?: Parameters<typeof make>[0]) {

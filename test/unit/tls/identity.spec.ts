@@ -14,8 +14,6 @@ import { type CertificateSummary } from '../../../lib/errors/index.js';
 import { ExchangeFault } from '../../../lib/exchange/fault.js';
 import { certificateRefusedError } from '../../../lib/tls/certificate-error.js';
 import { ClientIdentity, type ClientIdentitySettings } from '../../../lib/tls/client-identity.js';
-import { type IdentitySnapshot } from '../../../lib/tls/material/read-identity.js';
-import { IdentityWatch, type WatchSettings } from '../../../lib/tls/identity-watch.js';
 import { byRename, bySymlinkSwap, inPlace, type Replacement } from '../../helpers/certificate-files.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
@@ -288,159 +286,122 @@ describe('tls as a function', () => {
   });
 });
 
-describe('IdentityWatch', () => {
-  /** What the next reading finds. */
-  let now: string;
-  let applied: string[];
-  let readings: number;
-  beforeEach(() => {
-    clock = new FakeClock();
-    now = 'a';
-    applied = [];
-    readings = 0;
-  });
-
-  function watch(settings: Partial<WatchSettings> = {}): IdentityWatch {
-    const defaults: WatchSettings = {
-      periodMs: 2_000,
-      needsTwoReads: true,
-      clock,
-      read: async () => {
-        readings += 1;
-        return { digest: now, locate };
-      },
-      apply: ({ digest }) => void (applied.at(-1) === digest || applied.push(digest)),
+describe('The readings of an identity', () => {
+  /** A tls function whose calls the test ends. The first one, at the start, returns the first certificate. */
+  function heldFunction() {
+    const calls: ((issued: Issued) => Promise<void>)[] = [];
+    let isFirst = true;
+    const source = () => {
+      if (isFirst) return ((isFirst = false), pemsOf(clients[0]));
+      return new Promise<TlsIdentityPems>((resolve) =>
+        calls.push((issued) => {
+          resolve(pemsOf(issued));
+          return clock.advance(0);
+        }),
+      );
     };
-    return new IdentityWatch({ ...defaults, ...settings }, 'a');
+    return { calls, tls: from(source) };
   }
-
-  /** Readings of the files that the test ends. */
-  function heldReadings() {
-    const resolvers: ((digest: string) => void)[] = [];
-    const read = () =>
-      new Promise<IdentitySnapshot>((resolve) => resolvers.push((digest) => resolve({ digest, locate })));
-    return { resolvers, read };
-  }
-
-  it('applies a change after it was read twice', async () => {
-    watch().start();
-    await clock.advance(3_000);
-    now = 'b';
-    await clock.advance(1_000);
-    expect([readings, applied]).toEqual([2, ['a']]);
-    await clock.advance(1_999);
-    expect(applied).toEqual(['a']);
-    await clock.advance(1);
-    expect([readings, applied]).toEqual([3, ['a', 'b']]);
+  const inUse = (identity: ClientIdentity) => identity.certificate?.subject;
+  beforeEach(() => {
+    clock = new FakeClock({ start: Date.now(), withFiles: true });
   });
 
-  it('waits while the content goes on changing, and ignores a change that is undone', async () => {
-    watch().start();
-    for (const version of ['b', 'c', 'd', 'a', 'e']) {
-      now = version;
+  it('use changed files after they were read twice', async () => {
+    await put(clients[0]);
+    const identity = await start(tlsSettings(paths()));
+    await clock.advance(3_000);
+    await put(clients[1]);
+    await clock.advance(2_999);
+    expect(inUse(identity)).toBe('CN=app-0');
+    await clock.advance(1);
+    expect(inUse(identity)).toBe('CN=app-1');
+  });
+
+  it('wait while the files go on changing, and ignore a change that is undone', async () => {
+    await put(clients[0]);
+    const identity = await start(tlsSettings(paths()));
+    for (const client of [1, 2, 1, 0, 2]) {
+      await put(clients[client]);
       await clock.advance(2_000);
     }
-    expect(applied).toEqual([]);
+    expect([inUse(identity), lines]).toEqual(['CN=app-0', []]);
     await clock.advance(2_000);
-    expect(applied).toEqual(['e']);
+    expect(inUse(identity)).toBe('CN=app-2');
   });
 
-  it('starts no reading before the last one has ended', async () => {
-    const { resolvers, read } = heldReadings();
-    watch({ read }).start();
-    await clock.advance(20_000);
-    expect(resolvers).toHaveLength(1);
-    resolvers[0]('a');
-    await clock.advance(2_000);
-    expect(resolvers).toHaveLength(2);
+  it('use changed files at once after reload(), and read at intervals only after startWatching()', async () => {
+    await put(clients[0]);
+    const identity = (await opening(tlsSettings(paths()))).identity!;
+    open.push(() => identity.close());
+    await put(clients[1]);
+    expect([await identity.reload(), inUse(identity), clock.timers]).toEqual([true, 'CN=app-1', 0]);
+    identity.startWatching();
+    await put(clients[2]);
+    await clock.advance(4_000);
+    expect(inUse(identity)).toBe('CN=app-2');
   });
 
-  it('runs in the async context of its start, even after others have asked for a reading', async () => {
+  it('run one after the other, and share one more reading between all callers of reload() that come during a reading', async () => {
+    clock = new FakeClock({ start: Date.now() });
+    const { calls, tls } = heldFunction();
+    const identity = await start(tls);
+    await clock.advance(60_000);
+    const first = Promise.all([identity.reload(), identity.reload()]);
+    await clock.advance(0);
+    expect(calls).toHaveLength(1);
+    await calls[0](clients[1]);
+    expect([calls.length, inUse(identity)]).toEqual([2, 'CN=app-1']);
+    const second = Promise.all([identity.reload(), identity.reload()]);
+    await calls[1](clients[2]);
+    expect([await first, inUse(identity), calls.length]).toEqual([[true, true], 'CN=app-2', 3]);
+    await calls[2](clients[0]);
+    expect([await second, inUse(identity), calls.length]).toEqual([[true, true], 'CN=app-0', 3]);
+  });
+
+  it('run in the async context of startWatching(), even after others have called reload()', async () => {
     const context = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
     // Timers call back in the context that set them.
     const { watch: plan } = clock;
     clock.watch = (callback, delayMs) => plan.call(clock, AsyncResource.bind(callback), delayMs);
-    const each = watch({
-      read: async () => {
-        seen.push(context.getStore());
-        return { digest: now, locate };
-      },
-    });
-    context.run('start', () => each.start());
-    await context.run('call', () => each.readNow());
-    await clock.advance(2_000);
-    const reading = context.run('call', () => each.readNow());
-    await clock.advance(4_000);
+    const source = () => (seen.push(context.getStore()), pemsOf(clients[0]));
+    const identity = (await opening(from(source))).identity!;
+    open.push(() => identity.close());
+    context.run('start', () => identity.startWatching());
+    await context.run('call', () => identity.reload());
+    await clock.advance(60_000);
+    const reading = context.run('call', () => identity.reload());
+    await clock.advance(120_000);
     await reading;
-    expect(seen).toEqual(['call', 'start', 'call', 'start', 'start']);
+    expect(seen).toEqual([undefined, 'call', 'start', 'call', 'start', 'start']);
   });
 
-  it('goes on after reading or applying has failed', async () => {
+  it('go on after an unexpected error', async () => {
     const fail = (): never => {
       throw new Error('nobody foresaw it');
     };
-    let isBroken = true;
-    const each = watch({
-      needsTwoReads: false,
-      read: async () => (isBroken && now === 'b' ? fail() : { digest: now, locate }),
-      apply: ({ digest }) => (isBroken ? fail() : void applied.push(digest)),
-    });
-    each.start();
-    now = 'b';
-    await clock.advance(2_000);
-    await each.readNow();
-    now = 'c';
-    await clock.advance(2_000);
-    isBroken = false;
-    now = 'd';
-    await clock.advance(2_000);
-    expect(applied).toEqual(['d']);
+    let current = clients[0];
+    const log = { debug: fail, log: fail, warn: fail, error: fail };
+    const identity = await start(
+      from(() => pemsOf(current)),
+      { log },
+    );
+    for (current of clients.slice(1)) await clock.advance(60_000);
+    expect(inUse(identity)).toBe('CN=app-2');
+    current = clients[0];
+    await identity.reload();
+    expect(inUse(identity)).toBe('CN=app-0');
   });
 
-  it('applies a change at once on request, and reads at intervals only after it was started', async () => {
-    const each = watch();
-    now = 'b';
-    await each.readNow();
-    expect([applied, clock.timers]).toEqual([['b'], 0]);
-    each.start();
-    await clock.advance(10_000);
-    expect([applied, clock.timers]).toEqual([['b'], 1]);
-  });
-
-  it('shares one more reading between all requests that come during a reading', async () => {
-    const { resolvers, read } = heldReadings();
-    const each = watch({ read });
-    each.start();
-    await clock.advance(2_000);
-    const first = Promise.all([each.readNow(), each.readNow()]);
-    resolvers[0]('b');
-    await clock.advance(0);
-    expect([resolvers.length, applied]).toEqual([2, []]);
-    const second = Promise.all([each.readNow(), each.readNow()]);
-    resolvers[1]('b');
-    await first;
-    expect(applied).toEqual(['b']);
-    await clock.advance(0);
-    expect(resolvers).toHaveLength(3);
-    resolvers[2]('c');
-    await second;
-    expect([resolvers.length, applied]).toEqual([3, ['b', 'c']]);
-  });
-
-  it('sets no timer after it was stopped, and does not apply a reading in progress', async () => {
-    const { resolvers, read } = heldReadings();
-    const each = watch({ read, needsTwoReads: false });
-    each.start();
-    await clock.advance(2_000);
-    each.stop();
-    resolvers[0]('b');
-    await clock.advance(0);
-    expect([applied, clock.timers]).toEqual([[], 0]);
-    const idle = watch();
-    idle.start();
-    idle.stop();
-    expect(clock.timers).toBe(0);
+  it('set no timer after close(), and a reading in progress is not used', async () => {
+    clock = new FakeClock({ start: Date.now() });
+    const { calls, tls } = heldFunction();
+    const identity = await start(tls);
+    await clock.advance(60_000);
+    await identity.close();
+    await calls[0](clients[1]);
+    expect([inUse(identity), clock.timers]).toEqual(['CN=app-0', 0]);
   });
 });
 

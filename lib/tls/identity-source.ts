@@ -1,0 +1,217 @@
+import { type Clock, formatDate } from '../time/time.js';
+import { type TlsSettings } from '../config/resolve-options.js';
+import { REREAD_MS, Rotating } from '../config/rotating.js';
+import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
+import { type Outcome } from '../exchange/fault.js';
+import { certificateRefusal } from '../exchange/response.js';
+import { type Log } from '../telemetry/log.js';
+import { daysLeft, describeCertificate, watchExpiry } from './certificate-summary.js';
+import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
+import { isFromFiles, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
+import { createContextMaker, type ContextMaker } from './material/secure-contexts.js';
+
+/**
+ * The state of the certificates in `tls.certificate`. The chain certificates after the application certificate count too, because
+ * a server may refuse a connection when one of them has expired.
+ */
+export interface IdentityStatus {
+  /** False if one of the certificates has expired. */
+  healthy: boolean;
+  /** The certificate that expires first. */
+  certificate?: CertificateSummary;
+  /** Whole days until that certificate expires; negative if it has expired. */
+  daysLeft?: number;
+  /** Why the newest files, or the newest result of the function, are not in use. Absent while the newest are in use. */
+  lastReloadFault?: { at: Date; faults: ConfigurationFault[] };
+}
+
+/** Milliseconds between two readings, as all times here. */
+const FILES_PERIOD_MS = 2_000;
+const FUNCTION_PERIOD_MS = 60_000;
+/** If only some servers behind an address refuse the certificate, calls wait at most once per this time. */
+const WAIT_EVERY_MS = 60_000;
+
+export interface IdentitySourceSettings {
+  tls: TlsSettings;
+  /** `oauth.mtls`: offer the client certificate to the token endpoint too (https://www.rfc-editor.org/rfc/rfc8705). */
+  offerToTokenEndpoint: boolean;
+  clock: Clock;
+  log: Log;
+}
+
+/** An identity that was read and checked. */
+export interface OpenedIdentity<T> {
+  /** Absent if there are faults. */
+  identity?: T;
+  faults: ConfigurationFault[];
+  /** Present if a certificate could be read, even with faults. */
+  certificate?: CertificateSummary;
+}
+
+/**
+ * The certificate, key and chain in use, and how others take their place: they are read again periodically, after a server has
+ * refused the certificate, and by {@link reload}. The source is polled and its content compared, instead of using fs.watch(): file
+ * system events differ between a rename, a write in place and a new symlink (Kubernetes, cert-manager), and between file systems.
+ */
+export class IdentitySource {
+  /** The fingerprint of the certificate in use, and what the servers `api` and `token` say about it. */
+  readonly rotation: Rotating<string | undefined>;
+  /** Called when another identity comes into use. */
+  onChange: (before: LoadedIdentity) => void = () => undefined;
+  readonly #settings: IdentitySourceSettings;
+  readonly #contextsFor: ContextMaker;
+  readonly #isFunction: boolean;
+  /** Whether the inputs may change: `tls.reload` is true, and they are files or a function. */
+  readonly #isReloadable: boolean;
+  readonly #stop = new AbortController();
+  #current: LoadedIdentity;
+  /** The digest of the content that was read last. */
+  #digest: string;
+  /** The newest inputs, if they have faults and so are not in use. */
+  #rejected?: Required<IdentityStatus>['lastReloadFault'] & { digest: string };
+  #reading = Promise.resolve();
+  #cancelPoll?: () => void;
+  #stopExpiry?: () => void;
+
+  /** Reads and checks all inputs. */
+  static async open(settings: IdentitySourceSettings): Promise<OpenedIdentity<IdentitySource>> {
+    const { tls, clock, offerToTokenEndpoint } = settings;
+    const snapshot = await readIdentity(tls, clock);
+    const contextsFor = createContextMaker(offerToTokenEndpoint);
+    const { identity, ...rest } = checkIdentity(snapshot, clock.now(), contextsFor);
+    return { identity: identity && new IdentitySource(settings, contextsFor, identity), ...rest };
+  }
+
+  private constructor(settings: IdentitySourceSettings, contextsFor: ContextMaker, loaded: LoadedIdentity) {
+    const { tls, clock } = settings;
+    this.#settings = settings;
+    this.#contextsFor = contextsFor;
+    this.#current = loaded;
+    this.#digest = loaded.digest;
+    this.#isFunction = typeof tls.source === 'function';
+    this.#isReloadable = tls.reload && (this.#isFunction || isFromFiles(tls));
+    const rereadMs = this.#isFunction ? REREAD_MS.function : REREAD_MS.file;
+    const read = async () => {
+      await this.#read();
+      return this.rotation.last;
+    };
+    this.rotation = new Rotating({ read, clock, rereadMs, waitEveryMs: WAIT_EVERY_MS });
+    this.rotation.set(loaded.certificate?.fingerprint256);
+  }
+
+  /** The identity in use. */
+  get current(): LoadedIdentity {
+    return this.#current;
+  }
+
+  get status(): IdentityStatus {
+    const now = this.#settings.clock.now();
+    const { firstToEnd: certificate } = this.#current;
+    const { at, faults } = this.#rejected ?? {};
+    return {
+      healthy: !certificate || now < certificate.validTo.getTime(),
+      ...(certificate && { certificate, daysLeft: daysLeft(certificate, now) }),
+      ...(at && faults && { lastReloadFault: { at, faults } }),
+    };
+  }
+
+  /** Starts to poll, and to warn of expiry. The timers do not keep the process running. */
+  start(): void {
+    if (this.#stop.signal.aborted || this.#stopExpiry) return;
+    this.#stopExpiry = watchExpiry(() => this.#current, this.#settings.clock, this.#settings.log);
+    if (this.#isReloadable) this.#schedulePoll();
+  }
+
+  /** Ends the timers. The result of a reading in progress is not used. */
+  stop(): void {
+    this.#stop.abort();
+    this.#cancelPoll?.();
+    this.#stopExpiry?.();
+  }
+
+  /**
+   * Reads the files again (or calls the function), with a reading that begins after this call. Resolves with whether another identity
+   * is in use now. If the new inputs have faults, these are logged once and shown in {@link status}, and the previous identity stays
+   * in use. Never rejects.
+   */
+  async reload(): Promise<boolean> {
+    const { digest } = this.#current;
+    await this.rotation.readNext();
+    return this.#current.digest !== digest;
+  }
+
+  /**
+   * Looks for another certificate after a server refused the one of a request. Resolves with whether another one is in use now.
+   * Never rejects. See {@link Rotating.findOther}.
+   */
+  async findOther(
+    refused: CertificateSummary | undefined,
+    outcome: Outcome,
+    server: 'api' | 'token',
+  ): Promise<boolean> {
+    // A server that crashed ends the connection without an alert too, which should not cost a call of the tls function.
+    const isCrash = outcome.fault?.kind === 'reset' && this.#isFunction;
+    if (!this.#isReloadable || isCrash) return this.rotation.last !== refused?.fingerprint256;
+    const isSure = refused !== undefined && certificateRefusal(outcome) === 'refused';
+    const other = await this.rotation.findOther(refused?.fingerprint256, { server, isSure });
+    return other !== undefined;
+  }
+
+  /** Each reading schedules the next, so that all of them run in the async context of {@link start}. */
+  #schedulePoll(): void {
+    const poll = async (): Promise<void> => {
+      // Files may be half written. A function returns whole values, and may issue another certificate at each call.
+      await this.#read(!this.#isFunction);
+      if (!this.#stop.signal.aborted) this.#schedulePoll();
+    };
+    const periodMs = this.#isFunction ? FUNCTION_PERIOD_MS : FILES_PERIOD_MS;
+    this.#cancelPoll = this.#settings.clock.watch(() => void poll(), periodMs);
+  }
+
+  /**
+   * Reads the inputs, and puts them into use if they have no faults. There is one reading at a time, so that an older content never
+   * replaces a newer one. Settles within 30 s, and never rejects: an unexpected error must not stop later readings.
+   * @param twice whether the content is used only if the reading before has found the same
+   */
+  #read(twice = false): Promise<void> {
+    const { tls, clock } = this.#settings;
+    const read = async () => {
+      const snapshot = await readIdentity(tls, clock, this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      const isSettled = !twice || snapshot.digest === this.#digest;
+      this.#digest = snapshot.digest;
+      if (isSettled) this.#apply(snapshot);
+    };
+    return (this.#reading = this.#reading.then(read).catch(() => undefined));
+  }
+
+  #apply(snapshot: IdentitySnapshot): void {
+    const { digest } = snapshot;
+    const { clock, log } = this.#settings;
+    if (digest === this.#current.digest) {
+      this.#rejected = undefined;
+      return;
+    }
+    const now = clock.now();
+    // Check inputs again even if they were rejected before, because a certificate may have become valid in the meantime.
+    const { identity, faults } = checkIdentity(snapshot, now, this.#contextsFor, this.#current);
+    if (identity) return this.#use(identity);
+    if (digest !== this.#rejected?.digest) {
+      const list = faults.map(({ option, message }) => `\n  - ${option}: ${message}`).join('');
+      log.error(`The new client identity is not usable; the one before stays in use:${list}`);
+    }
+    this.#rejected = { at: new Date(now), faults, digest };
+  }
+
+  #use(loaded: LoadedIdentity): void {
+    const before = this.#current;
+    const { certificate } = loaded;
+    this.#current = loaded;
+    this.#rejected = undefined;
+    this.rotation.set(certificate?.fingerprint256);
+    this.onChange(before);
+    const name =
+      certificate && `: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}`;
+    this.#settings.log.log(`A new client identity is in use${name ?? ''}.`);
+  }
+}
