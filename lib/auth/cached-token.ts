@@ -1,5 +1,11 @@
 import { type Clock, elapsedMs, type Moment, momentOf } from '../time/time.js';
-import { type AccessToken, expiryMargin, LIFELESS_MS, type TokenGrant } from './access-token.js';
+import {
+  type AccessToken,
+  expiryMargin,
+  LIFELESS_MS,
+  type TokenGrant,
+  type TokenStatus,
+} from './access-token.js';
 
 const REFRESH_AT = 0.75;
 const MAX_JITTER_MS = 10_000;
@@ -46,6 +52,10 @@ export class CachedToken implements AccessToken {
     this.expiresAt = new Date(this.issued.wall + lifetimeMs);
     this.#lifetimeMs = lifetimeMs;
     this.#clock = clock;
+  }
+
+  get status(): TokenStatus {
+    return { issuedAt: new Date(this.issued.wall), expiresAt: new Date(this.expiresAt) };
   }
 
   get ageMs(): number {

@@ -1,66 +1,81 @@
-import { type TokenRefresh } from '../config/options.js';
-import { ServiceConnectionError, type ServiceError } from '../errors/index.js';
-import { type TokenGrant, type TokenStatus, type WaitOptions } from './access-token.js';
+import { copyError, describeError, ServiceConnectionError, ServiceError } from '../errors/index.js';
+import { momentOf, within } from '../time/time.js';
+import { type TokenGrant, type TokenStatus, type WaitOptions, API_SCOPE } from './access-token.js';
+import { BackOff, ForcedRefreshLimit, MAX_ATTEMPTS, renewalDelay } from './back-off.js';
 import { CachedToken } from './cached-token.js';
-import { CircuitBreaker, ForcedRefreshLimit, renewalDelay } from './request-limits.js';
-import { type CacheTools, type Purpose, TokenRequest } from './token-request.js';
+import { expiredOnArrival, noResponseInTime, noTokenInTime } from './endpoint/token-errors.js';
+import { type EndRequest } from './request-limiter.js';
+import { type CacheTools } from './token-cache.js';
 
-/**
- * With `scheduled`, a timer checks whether a renewal is due: each tenth of the token's usable time, between `least` and `most`,
- * and each second (`withoutToken`) while no token is cached. Milliseconds.
- */
-const CHECK_INTERVAL_MS = { least: 50, withoutToken: 1_000, most: 5_000 };
+/** Milliseconds for all attempts together that one caller waits for. Waiting for a turn comes on top. */
+const BUDGET_MS = 10_000;
+/** The limit here is so much longer than that of the token endpoint, whose error says more and so has to come first. */
+const SOURCE_FIRST_MS = 50;
+/** If the current token is usable for less than this, its renewal counts as awaited: a caller will soon wait for it. */
+const SOON_MS = 2_000;
 
-export interface ScopeSettings {
-  refresh: TokenRefresh;
-  /** Milliseconds that the token must have left to be handed out. At most half of its lifetime counts. */
-  reserveMs: number;
+/** One attempt to get a token. All callers that come while it is pending share its token or error. */
+class Attempt {
+  /** Aborts when no caller waits any more and the attempt has not been sent. */
+  readonly left = new AbortController();
+  readonly token: Promise<CachedToken>;
+  /** When the token source was asked, in milliseconds of the monotonic clock. Undefined while the attempt waits for its turn. */
+  sentAt?: number;
+  /** Whether callers make another attempt after its error. */
+  mayRetry = false;
+
+  constructor(run: (attempt: Attempt) => Promise<CachedToken>) {
+    this.token = run(this);
+    this.token.catch(() => undefined);
+  }
 }
 
-/** The token of one scope: the cached token, its pending request, and the time of the next renewal. */
+/** The token of one scope: the cached token, the pending attempt to get one, and the time of the next renewal. */
 export class ScopeToken {
-  readonly #settings: ScopeSettings;
-  readonly #tools: CacheTools;
+  readonly backOff: BackOff;
   readonly #forcedRefreshes = new ForcedRefreshLimit();
-  #ownBreaker?: CircuitBreaker;
+  readonly #tools: CacheTools;
   #cached?: CachedToken;
-  #request?: TokenRequest;
+  #attempt?: Attempt;
+  /** Number of callers that wait now. */
+  #callers = 0;
+  /** Number of callers that wait now and make a single attempt (`once`). */
+  #probes = 0;
   /** The last token that did not work. */
   #dropped?: string;
   /** When the newest token that did not work was issued, in milliseconds of the wall clock. */
   #droppedIssuedAt = -Infinity;
+  /** Number of client certificates so far. A token that was requested with an earlier one is not cached. */
+  #certificates = 0;
   /** Number of requests in a row that brought no token to keep. */
   #withoutToken = 0;
   /** No renewal starts in the background before this time, in milliseconds of the monotonic clock. */
   #renewNotBefore = -Infinity;
-  #cancelCheck?: () => void;
 
   constructor(
     readonly name: string,
-    settings: ScopeSettings,
     tools: CacheTools,
   ) {
-    this.#settings = settings;
     this.#tools = tools;
+    this.backOff = new BackOff(tools.io.clock);
   }
 
   /**
-   * Returns the cached token if it can be handed out. Starts its renewal if that is due. After {@link close} it still returns
-   * the token, for calls in flight.
+   * Returns the cached token if it can be handed out, also after the cache has closed, for calls in flight. Starts its renewal
+   * if that is due.
    */
   getCached(): CachedToken | undefined {
     const cached = this.#cached;
     if (!cached) return undefined;
     const { ageMs, refreshAfterMs, usableMs } = cached;
     if (ageMs >= usableMs) return undefined;
-    if (ageMs >= refreshAfterMs && this.#settings.refresh !== 'on-expiry') this.#renewInBackground();
+    if (ageMs >= refreshAfterMs && this.#tools.settings.refresh !== 'on-expiry') this.#renewInBackground();
     return cached;
   }
 
   /** The times of the token, if it can be handed out. Starts no request. */
   get status(): TokenStatus | undefined {
-    const usable = this.usableToken();
-    return usable && { issuedAt: new Date(usable.issued.wall), expiresAt: new Date(usable.expiresAt) };
+    return this.#usableToken()?.status;
   }
 
   /**
@@ -79,9 +94,9 @@ export class ScopeToken {
    */
   async replace(refused: string, wait: WaitOptions = {}): Promise<CachedToken | undefined> {
     this.#checkCaller(wait);
-    const usable = this.usableToken();
+    const usable = this.#usableToken();
     if (usable && usable.accessToken !== refused) return usable;
-    if (!this.#request && !this.#forcedRefreshes.take(this.#tools.io.clock.monotonic())) return undefined;
+    if (!this.#attempt && !this.#forcedRefreshes.take(this.#tools.io.clock.monotonic())) return undefined;
     // If many callers come at once, only the first one drops the token.
     if (usable || this.#dropped !== refused) this.drop(refused);
     const token = await this.#join(wait);
@@ -109,99 +124,15 @@ export class ScopeToken {
    */
   dropForNewCertificate(): void {
     this.#cached = undefined;
-    this.#ownBreaker = undefined;
-    if (this.#request) this.#request.isOutdated = true;
+    this.#certificates += 1;
+    this.backOff.reset();
   }
 
-  /** With `scheduled`: requests the token now, and renews it from then on without any call. */
-  schedule(): void {
-    const { closed, io } = this.#tools;
-    if (closed.aborted) return;
+  /** Starts the renewal of the token if that is due, or if there is none. Returns the token. */
+  renewIfDue(): CachedToken | undefined {
     const cached = this.#cached;
     if (!cached || cached.ageMs >= cached.refreshAfterMs) this.#renewInBackground();
-    const intervalMs = cached
-      ? Math.max(CHECK_INTERVAL_MS.least, cached.usableMs / 10)
-      : CHECK_INTERVAL_MS.withoutToken;
-    this.#cancelCheck = io.clock.watch(() => this.schedule(), Math.min(CHECK_INTERVAL_MS.most, intervalMs));
-  }
-
-  /** Cancels the timer. The pending request ends by the signal `closed`. */
-  close(): void {
-    this.#cancelCheck?.();
-  }
-
-  /** The circuit breaker of this scope alone; undefined without a failure since the last token. */
-  get ownBreaker(): CircuitBreaker | undefined {
-    return this.#ownBreaker;
-  }
-
-  /** The circuit breaker that this scope has to wait for: its own, or one of several scopes. */
-  get breaker(): CircuitBreaker {
-    return this.#tools.queue.breakerFor(this.name, this.#ownBreaker);
-  }
-
-  /** Whether a request that starts now would have to wait. */
-  get hasToWait(): boolean {
-    return this.#tools.queue.hasToWait(this.name, this.#ownBreaker);
-  }
-
-  /** The cached token, if it can still be handed out after so many milliseconds. */
-  usableToken(afterMs = 0): CachedToken | undefined {
-    const cached = this.#cached;
-    return cached?.isUsable(afterMs) ? cached : undefined;
-  }
-
-  toCachedToken(grant: TokenGrant): CachedToken {
-    const { clock, random } = this.#tools.io;
-    return new CachedToken(grant, clock, random(), this.#settings.reserveMs);
-  }
-
-  /**
-   * Whether a token of another process may replace the cached one.
-   *
-   * A token of a shared store must be newer than the cached token and than all dropped ones, because anyone who can write to the
-   * store could put old entries back. While a token is usable, another one that is itself due for renewal is not accepted.
-   * Without a usable token it is: callers then need not wait.
-   */
-  accepts(grant: TokenGrant): boolean {
-    const offered = this.toCachedToken(grant);
-    const { accessToken } = offered;
-    const maxAgeMs = this.usableToken() ? offered.refreshAfterMs : offered.usableMs;
-    const newest = Math.max(this.#droppedIssuedAt, this.#cached?.issued.wall ?? -Infinity);
-    const isOther = accessToken !== this.#dropped && !this.holds(accessToken);
-    return isOther && offered.issued.wall > newest && offered.ageMs < maxAgeMs;
-  }
-
-  /** Caches the token, if it can be handed out. @param isOutdated it was requested with a client certificate that was replaced */
-  keep(token: CachedToken, isOutdated: boolean): void {
-    const isSame = this.holds(token.accessToken);
-    const isKept = !isOutdated && token.isUsable();
-    if (isKept) this.#cached = token;
-    // An endpoint that returns the same token until it expires would otherwise be asked more and more often.
-    if (!isKept || isSame) return this.delayRenewal();
-    this.#withoutToken = 0;
-    this.#renewNotBefore = -Infinity;
-  }
-
-  /** Counts a failure. Returns whether the callers get the error now, without another attempt. */
-  recordFailure(error: ServiceError, countAtStart: number): boolean {
-    this.#ownBreaker ??= new CircuitBreaker(this.#tools.io.clock);
-    return this.#tools.queue.recordFailure(this.name, this.#ownBreaker, error, countAtStart);
-  }
-
-  forgetFailures(): void {
-    this.#ownBreaker = undefined;
-  }
-
-  /** Delays the next renewal in the background, because a request brought no token to keep. */
-  delayRenewal(): void {
-    this.#withoutToken += 1;
-    this.#renewNotBefore = this.#tools.io.clock.monotonic() + renewalDelay(this.#withoutToken);
-  }
-
-  /** Called in the tick in which the request settles, so that the next caller starts a new one. */
-  endRequest(): void {
-    this.#request = undefined;
+    return cached;
   }
 
   #checkCaller({ signal }: WaitOptions): void {
@@ -209,26 +140,159 @@ export class ScopeToken {
     if (this.#tools.closed.aborted) throw ServiceConnectionError.closed();
   }
 
-  #renewInBackground(): void {
-    const { closed, io, inStartContext } = this.#tools;
-    // Callers without a token go first.
-    if (this.#request || closed.aborted || this.hasToWait) return;
-    if (io.clock.monotonic() < this.#renewNotBefore) return;
-    inStartContext(() => this.#startRequest('renewal'));
-  }
-
-  #startRequest(purpose: Purpose): TokenRequest {
-    return (this.#request = new TokenRequest(this, this.#tools, purpose));
-  }
-
-  /** Joins the pending request, or starts one. While the circuit breaker is open for long, throws the last error at once. */
+  /** Waits for a token. While the next request is too far away, throws the last error at once. */
   async #join(wait: WaitOptions): Promise<CachedToken> {
-    const { timeoutMs = this.#tools.timeoutMs, once } = wait;
-    const breaker = this.breaker;
-    const patienceMs = once && breaker.patienceMs < Infinity ? 0 : breaker.patienceMs;
-    if (!this.#request?.isSending && breaker.remainingMs > Math.min(patienceMs, Math.max(0, timeoutMs)))
-      throw breaker.errorFor(this.name);
-    const request = this.#request ?? this.#startRequest('probe');
-    return request.join(wait);
+    const { limiter, io, settings } = this.#tools;
+    const { timeoutMs = settings.timeoutMs, once, signal } = wait;
+    const isSent = this.#attempt?.sentAt !== undefined;
+    const rejection = isSent ? undefined : limiter.errorFor(this, timeoutMs, once);
+    if (rejection) throw rejection;
+    const expired = () => limiter.errorFor(this, 0) ?? noTokenInTime(timeoutMs, io.describeOption);
+    this.#callers += 1;
+    if (once) this.#probes += 1;
+    try {
+      const limit = { clock: io.clock, timeoutMs, signals: [signal], expired };
+      return await within(limit, (ended) => this.#waitForToken(once ? 1 : MAX_ATTEMPTS, ended));
+    } finally {
+      this.#callers -= 1;
+      if (once) this.#probes -= 1;
+      if (this.#callers === 0 && this.#attempt?.sentAt === undefined) {
+        this.#attempt?.left.abort(new Error('No caller waits for this token any more'));
+        this.#attempt = undefined;
+      }
+    }
+  }
+
+  /**
+   * Joins one attempt after another until one brings a token. If a token arrives with too little time left to be cached, one
+   * more attempt follows. If its token is no better, as from an endpoint that is slower than its tokens live, the caller gets it.
+   * @param maxFailures after so many failed attempts, the caller gets the error
+   * @param ended aborts when the caller does not wait any more
+   */
+  async #waitForToken(maxFailures: number, ended: AbortSignal): Promise<CachedToken> {
+    const { clock } = this.#tools.io;
+    let leftMs = BUDGET_MS;
+    let shortLived: CachedToken | undefined;
+    for (let failures = 0; ;) {
+      const joinedAt = clock.monotonic();
+      const attempt = (this.#attempt ??= new Attempt((self) => this.#run(self, leftMs)));
+      try {
+        const token = await attempt.token.finally(() => {
+          leftMs -= clock.monotonic() - Math.max(joinedAt, attempt.sentAt ?? 0);
+        });
+        if (token.isUsable() || shortLived || ended.aborted) return token;
+        shortLived = token;
+      } catch (error) {
+        if (shortLived?.isAlive) return shortLived;
+        failures += 1;
+        const isLast = !attempt.mayRetry || failures >= maxFailures || leftMs <= 0;
+        // Each caller gets an error of its own.
+        if (isLast || ended.aborted) throw copyError(error as Error);
+      }
+    }
+  }
+
+  /** Starts the renewal of the token, unless it would have to wait: callers without a token go first. */
+  #renewInBackground(): void {
+    const { closed, io, inStartContext, limiter } = this.#tools;
+    if (this.#attempt || closed.aborted || io.clock.monotonic() < this.#renewNotBefore) return;
+    const turn = limiter.tryStart(this);
+    if (turn) inStartContext(() => (this.#attempt = new Attempt((self) => this.#run(self, BUDGET_MS, turn))));
+  }
+
+  /** @param renewal the turn of a renewal, which waits for nothing */
+  async #run(attempt: Attempt, timeoutMs: number, renewal?: EndRequest): Promise<CachedToken> {
+    const { closed, io, limiter } = this.#tools;
+    let end: EndRequest | undefined;
+    let failure: ServiceError | undefined;
+    try {
+      end = await (renewal ?? limiter.waitForTurn(this, attempt.left.signal));
+      attempt.left.signal.throwIfAborted();
+      // The wall clock may have been corrected during the wait, so that the cached token is usable again.
+      const usable = renewal ? undefined : this.#usableToken();
+      if (usable) return usable;
+      attempt.sentAt = io.clock.monotonic();
+      return await this.#request(timeoutMs);
+    } catch (error) {
+      closed.throwIfAborted();
+      this.#delayRenewal();
+      if (attempt.sentAt !== undefined && error instanceof ServiceError) failure = error;
+      if (failure && this.#callers === 0)
+        io.log.warn(`A token request that no caller waits for failed: ${describeError(failure)}`);
+      throw error;
+    } finally {
+      attempt.mayRetry = end?.(failure) ?? false;
+      if (this.#attempt === attempt) this.#attempt = undefined;
+    }
+  }
+
+  /** Asks the token source, and caches the token if it can be handed out. */
+  async #request(timeoutMs: number): Promise<CachedToken> {
+    const { source, io, limiter, closed } = this.#tools;
+    const { clock } = io;
+    const { error } = this.backOff;
+    // If the attempt before had no client secret, the endpoint is perhaps not being asked this time either.
+    const expired = () => (error?.code === 'client_secret_unavailable' ? error : noResponseInTime(timeoutMs));
+    const isNeededSoon = () => this.#usableToken() !== this.#usableToken(SOON_MS);
+    const certificates = this.#certificates;
+    const requestedAt = momentOf(clock);
+    const limit = { clock, timeoutMs: timeoutMs + SOURCE_FIRST_MS, signals: [closed], expired };
+    const grant = await within(limit, (signal) =>
+      source.request(this.name, {
+        signal,
+        closed,
+        timeoutMs,
+        isProbe: this.#callers > 0 && this.#callers === this.#probes,
+        accepts: (offered) => this.#accepts(offered),
+        isAwaited: () => this.#callers > 0 || limiter.hasWaiting(this.name) || isNeededSoon(),
+      }),
+    );
+    closed.throwIfAborted();
+    const token = this.#toCachedToken({ requestedAt, ...grant });
+    limiter.recordSuccess(token.isAlive && grant.ageMs === undefined);
+    // The process or its machine was suspended, or the endpoint takes longer than its tokens live.
+    if (!token.isAlive) throw expiredOnArrival(this.name);
+    this.backOff.reset();
+    const isSame = this.holds(token.accessToken);
+    const isKept = certificates === this.#certificates && token.isUsable();
+    if (isKept) this.#cached = token;
+    // An endpoint that returns the same token until it expires would otherwise be asked more and more often.
+    if (!isKept || isSame) this.#delayRenewal();
+    else [this.#withoutToken, this.#renewNotBefore] = [0, -Infinity];
+    return token;
+  }
+
+  /** Delays the next renewal in the background, because a request brought no token to keep. */
+  #delayRenewal(): void {
+    const now = this.#tools.io.clock.monotonic();
+    // The attempts of one caller follow each other within this time, and count once.
+    if (now >= this.#renewNotBefore) this.#withoutToken += 1;
+    this.#renewNotBefore = now + renewalDelay(this.#withoutToken);
+  }
+
+  /** The cached token, if it can still be handed out after so many milliseconds. */
+  #usableToken(afterMs = 0): CachedToken | undefined {
+    const cached = this.#cached;
+    return cached?.isUsable(afterMs) ? cached : undefined;
+  }
+
+  #toCachedToken(grant: TokenGrant): CachedToken {
+    const { io, settings } = this.#tools;
+    const reserveMs = this.name === API_SCOPE ? 0 : settings.customerReserveMs;
+    return new CachedToken(grant, io.clock, io.random(), reserveMs);
+  }
+
+  /**
+   * Whether a token of another process may replace the cached one. It must be newer than the cached token and than all dropped
+   * ones, because anyone who can write to the store could put old entries back. While a token is usable, another one that is
+   * itself due for renewal is not accepted. Without a usable token it is: callers then need not wait.
+   */
+  #accepts(grant: TokenGrant): boolean {
+    const offered = this.#toCachedToken(grant);
+    const { accessToken } = offered;
+    const maxAgeMs = this.#usableToken() ? offered.refreshAfterMs : offered.usableMs;
+    const newest = Math.max(this.#droppedIssuedAt, this.#cached?.issued.wall ?? -Infinity);
+    const isOther = accessToken !== this.#dropped && !this.holds(accessToken);
+    return isOther && offered.issued.wall > newest && offered.ageMs < maxAgeMs;
   }
 }

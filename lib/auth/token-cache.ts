@@ -3,11 +3,16 @@ import { type TokenRefresh } from '../config/options.js';
 import { ServiceConnectionError } from '../errors/index.js';
 import { allowManyListeners } from '../config/http.options.js';
 import { type TokenIo, type TokenSource, API_SCOPE } from './access-token.js';
-import { RequestQueue } from './request-queue.js';
-import { ScopeToken, type ScopeSettings } from './scope-token.js';
-import { type CacheTools } from './token-request.js';
+import { RequestLimiter } from './request-limiter.js';
+import { ScopeToken } from './scope-token.js';
 
+/**
+ * With `scheduled`, a timer checks whether a renewal is due: each tenth of the token's usable time, between `least` and `most`,
+ * and each second (`withoutToken`) while no token is cached. Milliseconds.
+ */
+const CHECK_INTERVAL_MS = { least: 50, withoutToken: 1_000, most: 5_000 };
 export interface TokenCacheSettings {
+  /** Only the api token is renewed without calls (`scheduled`). */
   refresh: TokenRefresh;
   /** Maximum number of customer tokens in the cache. The api token comes on top. */
   maxEntries: number;
@@ -19,46 +24,52 @@ export interface TokenCacheSettings {
   timeoutMs: number;
 }
 
+/** The parts of a token cache that all of its scopes share. */
+export interface CacheTools {
+  source: TokenSource;
+  settings: TokenCacheSettings;
+  io: TokenIo;
+  limiter: RequestLimiter;
+  /** Aborts when the cache closes. */
+  closed: AbortSignal;
+  /** Runs work in the async context of the module's start, because a renewal belongs to no caller. */
+  inStartContext: <T>(work: () => T) => T;
+}
+
 /**
  * Caches the tokens of all scopes. Each token is kept until it expires. However many callers wait for a token, it is requested
  * once. A token is renewed before it expires, while callers get the current one. The cache knows nothing of HTTP, and the
  * caller checks the scopes. Renewals run in the async context in which the cache is created, that of the module's start.
  */
 export class TokenCache {
-  readonly #settings: TokenCacheSettings;
   readonly #tools: CacheTools;
-  readonly #customerSettings: ScopeSettings;
   readonly #api: ScopeToken;
   /** By scope. A Map keeps the order of insertion, so the first entry is the least recently used. */
   readonly #customers = new Map<string, ScopeToken>();
   readonly #closing = new AbortController();
+  #cancelCheck?: () => void;
 
   constructor(source: TokenSource, settings: TokenCacheSettings, io: TokenIo) {
-    const { refresh, customerReserveMs, customerRequests, timeoutMs } = settings;
-    this.#settings = settings;
     this.#tools = {
       source,
+      settings,
       io,
-      timeoutMs,
-      queue: new RequestQueue(customerRequests, io),
+      limiter: new RequestLimiter(settings.customerRequests, io),
       closed: this.#closing.signal,
       inStartContext: AsyncLocalStorage.snapshot(),
     };
-    // Only the api token is renewed without calls (`scheduled`).
-    const customerRefresh = refresh === 'scheduled' ? 'ahead' : refresh;
-    this.#customerSettings = { refresh: customerRefresh, reserveMs: customerReserveMs };
-    this.#api = new ScopeToken(API_SCOPE, { refresh, reserveMs: 0 }, this.#tools);
+    this.#api = new ScopeToken(API_SCOPE, this.#tools);
     allowManyListeners(this.#closing.signal);
   }
 
   /** The token of a scope. Its customer becomes the most recently used. */
   scope(name: string): ScopeToken {
     if (name === API_SCOPE) return this.#api;
-    const token = this.#customers.get(name) ?? new ScopeToken(name, this.#customerSettings, this.#tools);
+    const token = this.#customers.get(name) ?? new ScopeToken(name, this.#tools);
     this.#customers.delete(name);
     this.#customers.set(name, token);
     const [oldest] = this.#customers.keys();
-    if (this.#customers.size > this.#settings.maxEntries) this.#customers.delete(oldest);
+    if (this.#customers.size > this.#tools.settings.maxEntries) this.#customers.delete(oldest);
     return token;
   }
 
@@ -69,20 +80,25 @@ export class TokenCache {
 
   /** As {@link ScopeToken.dropForNewCertificate}, for all scopes. */
   dropAllForNewCertificate(): void {
-    this.#tools.queue.reset();
+    this.#tools.limiter.reset();
     for (const token of this.#scopeTokens()) token.dropForNewCertificate();
   }
 
-  /** With `scheduled`: requests the api token now, and renews it from then on. */
+  /** With `scheduled`: requests the api token now, and renews it from then on without any call. */
   start(): void {
-    if (this.#settings.refresh === 'scheduled') this.#api.schedule();
+    const { settings, closed, io } = this.#tools;
+    if (settings.refresh !== 'scheduled' || closed.aborted) return;
+    const token = this.#api.renewIfDue();
+    const { least, withoutToken, most } = CHECK_INTERVAL_MS;
+    const intervalMs = token ? Math.max(least, token.usableMs / 10) : withoutToken;
+    this.#cancelCheck = io.clock.watch(() => this.start(), Math.min(most, intervalMs));
   }
 
   /** Ends all requests, rejects their callers, and cancels all timers. */
   close(): void {
     this.#closing.abort(ServiceConnectionError.closed());
-    this.#tools.queue.rejectAll(() => ServiceConnectionError.closed());
-    this.#api.close();
+    this.#tools.limiter.close();
+    this.#cancelCheck?.();
   }
 
   #scopeTokens(): ScopeToken[] {

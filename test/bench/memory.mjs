@@ -36,11 +36,12 @@ const io = {
 const cache = new TokenCache(source, settings, io);
 
 let customer = 0;
-const next = () => cache.get(`customer.customer-${customer++}`);
+const next = () => cache.scope(`customer.customer-${customer++}`).get();
 
+/** Counts from the newest customer on: looking for one that is not in the cache makes a new entry. */
 function entries() {
   let count = 0;
-  for (let n = 0; n < customer; n++) if (cache.use(`customer.customer-${n}`)) count += 1;
+  while (count < customer && cache.scope(`customer.customer-${customer - 1 - count}`).getCached()) count += 1;
   return count;
 }
 
