@@ -41,4 +41,20 @@ export function rejectWindowsPath(path: string): void {
   );
 }
 
+/** The folder in which the command `simulator` writes, unless `--dir` names another one. */
+export const DEFAULT_DIR = 'service-simulator';
+
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
+
+const CHECK_EVERY_MS = 250;
+
+/**
+ * npm and npx send SIGTERM to the shell that runs the command, and many shells do not pass it on. The command would go on
+ * without them. So it watches its parent process, and ends when the parent is gone.
+ */
+export function endWithNpm(): void {
+  const parent = process.ppid;
+  setInterval(() => {
+    if (process.ppid !== parent) process.kill(process.pid, 'SIGTERM');
+  }, CHECK_EVERY_MS).unref();
+}

@@ -1,15 +1,21 @@
-import { createHash } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
 import { lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { variablePrefix } from '../config/names.js';
-import { type ServiceSimulator } from '../testing/simulator.js';
+import {
+  type AuthorityPems,
+  CertificateAuthority,
+  type IssuedCertificate,
+} from '../testing/certificate-authority.js';
+import { ServiceSimulator } from '../testing/simulator.js';
+import { type CommandIo } from './command.js';
 
 const NAMES = ['application.crt', 'application.key', 'chain.pem', '.env'] as const;
 /** The first line of each file, followed by the SHA-256 of the rest. It shows whether somebody has edited the file. */
 const HEADER =
   '# Written by nestjs-service simulator, anew at each start. A changed file is not written over: ';
 /** The mode of files with a key or a secret: only the user may read them. */
-export const PRIVATE = 0o600;
+const PRIVATE = 0o600;
 const PUBLIC = 0o644;
 
 /** The absolute paths of a simulator's files. */
@@ -63,7 +69,7 @@ export async function writeFiles(
  * Creates the folder and its parents. Does not use the `recursive` option of mkdir(), with which Node never settles where
  * no folder can be created, for example below /proc.
  */
-export async function makeFolder(path: string, mode?: number): Promise<void> {
+async function makeFolder(path: string, mode?: number): Promise<void> {
   const make = () => mkdir(path, { mode }).catch(ignoreExisting);
   try {
     await make();
@@ -80,7 +86,7 @@ function ignoreExisting(error: NodeJS.ErrnoException): void {
 }
 
 /** Removes the old file first, so that the new one gets its own mode and a link is not followed. */
-export async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+async function replaceFile(path: string, content: string, mode: number): Promise<void> {
   await rm(path, { force: true });
   await writeFile(path, content, { mode, flag: 'wx' });
 }
@@ -133,4 +139,56 @@ async function readIfExists(path: string): Promise<string | undefined> {
 
 function withHeader(content: string): string {
   return `${HEADER}${createHash('sha256').update(content).digest('hex')}\n${content}`;
+}
+
+/** A client warns about a certificate in its last 30 days. Certificates are replaced before that. */
+const RENEWED_BEFORE_MS = 30 * 24 * 3_600_000;
+
+/** The certificates and credentials that a restarted simulator uses again, so that clients need no new configuration. */
+interface SimulatorState<Authority> {
+  credentials: { clientId: string; clientSecret: string; appToken: string; webhookSecret: string };
+  application: IssuedCertificate;
+  authority: Authority;
+}
+
+/** The file in the user's data folder that stores the state for a `--dir`. Undefined if the user has no data folder. */
+export function statePath(env: CommandIo['env'], dir: string, platform = process.platform) {
+  const { XDG_DATA_HOME = '', LOCALAPPDATA, APPDATA, HOME } = env;
+  const inHome = platform === 'darwin' ? ['Library', 'Application Support'] : ['.local', 'share'];
+  const systemDefault = platform === 'win32' ? LOCALAPPDATA || APPDATA : HOME && join(HOME, ...inHome);
+  // Relative paths are ignored: https://specifications.freedesktop.org/basedir-spec/latest/
+  const data = isAbsolute(XDG_DATA_HOME) ? XDG_DATA_HOME : systemDefault;
+  const id = createHash('sha256').update(dir).digest('hex').slice(0, 16);
+  return data ? join(data, 'nestjs-service', `simulator-${id}.json`) : undefined;
+}
+
+/** Reads the state of an earlier start; undefined if there is none, or its certificate expires soon. */
+export async function readState(path: string): Promise<SimulatorState<CertificateAuthority> | undefined> {
+  try {
+    const { credentials, application, authority } = JSON.parse(
+      await readFile(path, 'utf8'),
+    ) as SimulatorState<AuthorityPems>;
+    const { validTo } = new X509Certificate(application.certificate);
+    if (Date.now() + RENEWED_BEFORE_MS > Date.parse(validTo)) return undefined;
+    return { credentials, application, authority: new CertificateAuthority(authority) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** @returns false if the file cannot be written */
+export async function writeState(path: string, simulator: ServiceSimulator): Promise<boolean> {
+  const { clientId, clientSecret, appToken, webhookSecret, application } = simulator;
+  const state: SimulatorState<AuthorityPems> = {
+    credentials: { clientId, clientSecret, appToken, webhookSecret },
+    application,
+    authority: ServiceSimulator.certificatesOf(simulator).authority.pems,
+  };
+  try {
+    await makeFolder(join(path, '..'), 0o700);
+    await replaceFile(path, JSON.stringify(state), PRIVATE);
+    return true;
+  } catch {
+    return false;
+  }
 }

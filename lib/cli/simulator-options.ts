@@ -1,12 +1,16 @@
+import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { type SimulatorRoutes } from '../testing/answer-book.js';
+import { type FaultRule, isConnectionFault, NAMED_FAULTS, type SimulatorFault } from '../testing/faults.js';
 import { FACES } from '../testing/request-log.js';
-import { serverNamesOf } from '../testing/server-names.js';
+import { TLS_ALERTS, type TlsAlert } from '../testing/servers/client-certificate.js';
+import { serverNamesOf } from '../testing/simulated-service.js';
+import { type ServiceSimulator } from '../testing/simulator.js';
 import { type SimulatorAddress } from '../testing/simulator.options.js';
-import { UsageError } from './command.js';
-import { FAULT_WORDS, parseFault } from './simulator-faults.js';
+import { DEFAULT_DIR, rejectWindowsPath, UsageError } from './command.js';
 import { folderFault } from './simulator-files.js';
-import { readRoutes } from './simulator-routes.js';
 
 export type SimulatorCommandOptions = Exclude<Awaited<ReturnType<typeof readSimulatorOptions>>, 'help'>;
 
@@ -21,8 +25,13 @@ export const ADDRESSES: readonly SimulatorAddress[] = [
 ];
 
 const DEFAULT_PORT = 8443;
-export const DEFAULT_DIR = 'service-simulator';
 const MAX_PORT = 65_535;
+
+/** The words for faults in --fail. Those in `connection` affect a server's connections, so they cannot be given for a path. */
+export const FAULT_WORDS = {
+  named: NAMED_FAULTS,
+  connection: ['reset-handshake', ...Object.keys(TLS_ALERTS)],
+} as const;
 
 export const SIMULATOR_HELP = `Usage: nestjs-service simulator [options]
 
@@ -115,4 +124,70 @@ function parseInteger(option: string, text: string, min: number, max: number): n
   const value = /^\d+$/.test(text) ? Number(text) : NaN;
   if (value >= min && value <= max) return value;
   throw new UsageError(`${option} must be a whole number from ${min} to ${max}, not '${text}'.`);
+}
+
+/** Parses the value of --fail, for example `/banks/v1=503:3`. @throws UsageError */
+export function parseFault(text: string): FaultRule {
+  const usageError = (reason: string) => new UsageError(`--fail '${text}': ${reason}`);
+  const parts = /^([^=]+)=([^:]*)(?::([1-9]\d*))?$/.exec(text);
+  if (!parts) throw usageError("must be <where>=<fault>[:<times>], for example '/banks/v1=503:3'.");
+  const [, where, word, count] = parts;
+  rejectWindowsPath(where);
+  const face = FACES.find((each) => each === where);
+  if (face === undefined && !/^\/[^?#]*$/.test(where))
+    throw usageError(`'${where}' is neither a path nor a server.`);
+  const fault = parseFaultWord(word);
+  if (!fault) {
+    const words = Object.values(FAULT_WORDS).flat().join(', ');
+    throw usageError(
+      `'${word}' is not a fault. A fault is a status from 400 to 599, a delay such as 2000ms, ${words}.`,
+    );
+  }
+  if (face === undefined && isConnectionFault(fault)) {
+    throw usageError(`'${word}' affects whole connections: give a server instead of a path.`);
+  }
+  const times = count === undefined ? Infinity : Number(count);
+  return { ...(face ? { face } : { path: where }), times, fault };
+}
+
+function parseFaultWord(word: string): SimulatorFault | undefined {
+  if (/^[45]\d\d$/.test(word)) {
+    const json = { status: `SIMULATED_${word}`, message: 'This failure was injected with --fail' };
+    return { status: Number(word), json };
+  }
+  const delay = /^(\d{1,9})ms$/.exec(word)?.[1];
+  if (delay !== undefined) return { delayMs: Number(delay) };
+  if (word === 'reset-handshake') return word;
+  if (Object.hasOwn(TLS_ALERTS, word)) return { tlsAlert: word as TlsAlert };
+  return NAMED_FAULTS.find((name) => name === word);
+}
+
+const FORM = `The object has an answer for each method and path, for example { "GET /accounts/v1/{id}": { "json": { "id": "a-1" } } }.`;
+
+/**
+ * Reads the routes of --routes from a JSON file, or from the default export of a module.
+ *
+ * @throws UsageError if the file cannot be read or run, or contains something else
+ */
+async function readRoutes(cwd: string, file: string): Promise<SimulatorRoutes> {
+  const path = resolve(cwd, file);
+  try {
+    const found: unknown = path.endsWith('.json')
+      ? JSON.parse(await readFile(path, 'utf8'))
+      : ((await import(pathToFileURL(path).href)) as { default?: unknown }).default;
+    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found as SimulatorRoutes;
+  } catch (error) {
+    throw new UsageError(`--routes: ${file} cannot be read: ${(error as Error).message}`);
+  }
+  throw new UsageError(`--routes: ${file} must contain an object (a module: as its default export). ${FORM}`);
+}
+
+/** @throws UsageError for an invalid route */
+export function addRoutes(simulator: ServiceSimulator, routes: SimulatorRoutes): void {
+  try {
+    simulator.answer(routes);
+  } catch (error) {
+    const reason = (error as Error).message.replace(/^.*?\(\): /, '');
+    throw new UsageError(`--routes: ${reason} ${FORM}`);
+  }
 }

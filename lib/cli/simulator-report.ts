@@ -2,7 +2,7 @@ import { isLoopback } from '../config/address.js';
 import { variablePrefix } from '../config/names.js';
 import { DEFAULT_HEADERS } from '../testing/module-options.js';
 import { type RecordedRequest } from '../testing/request-log.js';
-import { listensOnAll } from '../testing/server-names.js';
+import { listensOnAll } from '../testing/simulated-service.js';
 import { type CertificateRefusal, type SimulatorAddress } from '../testing/simulator.options.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
 import { type SimulatorFiles } from './simulator-files.js';

@@ -4,13 +4,22 @@ import { parseEnv } from 'node:util';
 import { variablePrefix } from '../config/names.js';
 import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
-import { EXIT, type CommandIo } from './command.js';
-import { endWithNpm } from './end-with-npm.js';
-import { checkFolder, ForeignFileError, writeFiles } from './simulator-files.js';
-import { addRoutes } from './simulator-routes.js';
-import { readSimulatorOptions, SIMULATOR_HELP, type SimulatorCommandOptions } from './simulator-options.js';
+import { type CommandIo, endWithNpm, EXIT } from './command.js';
+import {
+  checkFolder,
+  ForeignFileError,
+  readState,
+  statePath,
+  writeFiles,
+  writeState,
+} from './simulator-files.js';
+import {
+  addRoutes,
+  readSimulatorOptions,
+  SIMULATOR_HELP,
+  type SimulatorCommandOptions,
+} from './simulator-options.js';
 import { describeReach, describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
-import { readState, statePath, writeState } from './simulator-state.js';
 
 /** Runs the simulator until SIGINT or SIGTERM. */
 export async function run(args: string[], io: CommandIo): Promise<number> {

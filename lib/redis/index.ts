@@ -1,2 +1,2 @@
-export { type IoredisClient, type NodeRedisClient } from './redis-client.js';
+export { type IoredisClient, type NodeRedisClient } from './redis-token-store.js';
 export { RedisTokenStore, type RedisTokenStoreOptions } from './redis-token-store.js';

@@ -3,6 +3,9 @@ import 'reflect-metadata';
 import type * as X509 from '@peculiar/x509';
 import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto';
 import { summarize } from '../tls/certificate-summary.js';
+import { type SimulatedService } from './simulated-service.js';
+import { type ServerIdentity } from './servers/tls-server.js';
+import { type ClientCertificateRequest, type ServerCertificateRequest } from './simulator.options.js';
 
 const { subtle } = webcrypto;
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -93,6 +96,65 @@ export class CertificateAuthority {
       ...(passphrase !== undefined && { passphrase }),
     };
   }
+}
+
+/** The certificates of a simulator: those of its start, and further ones. */
+export class SimulatorCertificates {
+  #foreignAuthority?: Promise<CertificateAuthority>;
+
+  private constructor(
+    readonly authority: CertificateAuthority,
+    readonly application: IssuedCertificate,
+    readonly server: IssuedCertificate,
+  ) {}
+
+  /** Issues the certificates of the start, except those that exist already. */
+  static async issue(
+    authority: CertificateAuthority,
+    { serverNames, options }: Pick<SimulatedService, 'serverNames' | 'options'>,
+    existing: Partial<Pick<SimulatorCertificates, 'application' | 'server'>>,
+  ): Promise<SimulatorCertificates> {
+    const { applicationLifetime: seconds } = options.certificates ?? {};
+    const notAfter = seconds === undefined ? undefined : new Date(Date.now() + seconds * 1000);
+    const [application, server] = await Promise.all([
+      existing.application ??
+        authority.issue({ client: true }, { organization: 'Simulated Application', notAfter }),
+      existing.server ?? authority.issue({ server: serverNames }, { commonName: 'localhost' }),
+    ]);
+    return new SimulatorCertificates(authority, application, server);
+  }
+
+  /** What the servers present at the start. */
+  get serverIdentity(): ServerIdentity {
+    return withIntermediate(this.server, this.authority);
+  }
+
+  async issueForClient(request: ClientCertificateRequest): Promise<IssuedCertificate> {
+    return (await this.#authorityFor(request)).issue({ client: true }, request);
+  }
+
+  async issueForServers(
+    request: ServerCertificateRequest,
+    serverNames: readonly string[],
+  ): Promise<ServerIdentity> {
+    const authority = await this.#authorityFor(request);
+    const { names = serverNames, notBefore, notAfter } = request;
+    const server = await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter });
+    return withIntermediate(server, authority);
+  }
+
+  async #authorityFor({ foreign }: { foreign?: boolean | undefined }): Promise<CertificateAuthority> {
+    if (!foreign) return this.authority;
+    return (this.#foreignAuthority ??= CertificateAuthority.create('Unknown'));
+  }
+}
+
+/** A correctly configured server sends its certificate followed by the intermediate. */
+function withIntermediate(
+  { certificate, privateKey }: IssuedCertificate,
+  authority: CertificateAuthority,
+): ServerIdentity {
+  return { certificate: certificate + authority.pems.intermediate, privateKey };
 }
 
 interface CertificateFields {

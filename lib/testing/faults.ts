@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { FACES, type SimulatorFace, type RecordedRequest } from './request-log.js';
 import { matchesTemplate } from './route-table.js';
-import { type TlsAlert, TLS_ALERTS } from './tls-alert.js';
+import { type TlsAlert, TLS_ALERTS } from './servers/client-certificate.js';
 
 /** Faults of a connection, before any request on it is read. */
 export type ConnectionFault =

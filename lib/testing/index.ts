@@ -18,7 +18,7 @@ export {
   serviceErrors,
   type TokenErrorOptions,
 } from './doubles/service-errors.js';
-export { ServiceStub } from './doubles/service-stub.js';
+export { ServiceStub } from './doubles/stub-service.js';
 export { type ProviderOverrides, stubService } from './doubles/stub-service.js';
 export {
   type SimulatedCustomer,
@@ -49,5 +49,5 @@ export {
 export { type SimulatorFace, type RecordedRequest } from './request-log.js';
 export { type SimulatorModeOptions, type SimulatorModuleOptions } from './module-options.js';
 export { type RequestQuery } from './route-table.js';
-export { type TlsAlert } from './tls-alert.js';
+export { type TlsAlert } from './servers/client-certificate.js';
 export { type TokenClaims, type TokenSubject } from './token-issuer.js';

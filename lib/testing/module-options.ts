@@ -97,10 +97,22 @@ export function makeModuleOptions(
 }
 
 /**
- * Turns the options into environment variables. PEMs get `\n`-escaped newlines, so that each fits on a line of a .env file.
+ * Makes the options as environment variables, by default with all credentials. PEMs get `\n`-escaped newlines, so that each fits on a line of a .env file.
  * The names are listed here, because the table of options in config/ would make the command load class-validator.
  */
-export function makeVariables(options: SimulatorModuleOptions, name?: string): Record<string, string> {
+export function makeVariables(
+  simulator: SimulatorCredentials,
+  service: HeaderNames & { oauthEnabled: boolean },
+  given: SimulatorModeOptions & { name?: string | undefined },
+): Record<string, string> {
+  const {
+    name,
+    oauth: withOAuth = service.oauthEnabled,
+    clientCertificate = true,
+    oauthBaseUrl = false,
+  } = given;
+  const mode = { ...given, oauth: withOAuth, clientCertificate, oauthBaseUrl };
+  const options = makeModuleOptions(simulator, service, mode);
   const prefix = variablePrefix(name);
   const { urls, oauth, tls, webhook } = options;
   const variables: Record<string, string | undefined> = {

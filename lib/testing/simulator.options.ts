@@ -1,7 +1,7 @@
 import { type ServiceEnvironment, type ServiceUrls } from '../config/options.js';
 import { type CertificateRequest } from './certificate-authority.js';
 import { type RecordedRequest, type SimulatorFace } from './request-log.js';
-import { type TlsAlert } from './tls-alert.js';
+import { type TlsAlert } from './servers/client-certificate.js';
 import { type TokenClaims } from './token-issuer.js';
 
 /** The keys of the six addresses, as in `ServiceModuleOptions.urls`. */

@@ -1,5 +1,9 @@
 import { type SimulatedCustomer, type SimulatorAnswerer, type SimulatorRoutes } from './answer-book.js';
-import { CertificateAuthority, type IssuedCertificate } from './certificate-authority.js';
+import {
+  CertificateAuthority,
+  type IssuedCertificate,
+  SimulatorCertificates,
+} from './certificate-authority.js';
 import { type FaultHandle, type FaultRule } from './faults.js';
 import {
   makeModuleOptions,
@@ -9,7 +13,6 @@ import {
 } from './module-options.js';
 import { type SimulatorFace, type RecordedRequest } from './request-log.js';
 import { ServerGroup } from './servers/server-group.js';
-import { type ServerIdentity } from './servers/tls-server.js';
 import { SimulatedService } from './simulated-service.js';
 import {
   type AccessTokenRequest,
@@ -20,15 +23,7 @@ import {
   type SimulatorAddress,
   type SimulatorOptions,
 } from './simulator.options.js';
-import { sendWebhook } from './send-webhook.js';
 import { type TokenSubject } from './token-issuer.js';
-
-/** The certificates that a simulator starts with. */
-interface SimulatorCertificates {
-  authority: CertificateAuthority;
-  application: IssuedCertificate;
-  server: IssuedCertificate;
-}
 
 /**
  * Simulates the service on loopback, over real TLS: its API addresses, its token endpoints and its refusals
@@ -64,16 +59,15 @@ export class ServiceSimulator {
   readonly refusals: readonly CertificateRefusal[];
 
   readonly #service: SimulatedService;
-  readonly #made: SimulatorCertificates;
+  readonly #certificates: SimulatorCertificates;
   readonly #servers: ServerGroup;
-  #foreignAuthority?: Promise<CertificateAuthority>;
   #stopped?: Promise<void>;
 
-  private constructor(service: SimulatedService, made: SimulatorCertificates, servers: ServerGroup) {
+  private constructor(service: SimulatedService, certificates: SimulatorCertificates, servers: ServerGroup) {
     this.#service = service;
-    this.#made = made;
+    this.#certificates = certificates;
     this.#servers = servers;
-    this.application = made.application;
+    this.application = certificates.application;
     this.urls = servers.urls;
     this.chain = service.chain;
     this.clientId = service.clientId;
@@ -93,35 +87,21 @@ export class ServiceSimulator {
     return ServiceSimulator.startWith(options, await CertificateAuthority.create('Simulated Service'));
   }
 
-  /**
-   * Like `start()`, with certificates that exist already.
-   *
-   * @internal
-   */
+  /** Like `start()`, with certificates that exist already. @internal */
   static async startWith(
     options: SimulatorOptions,
     authority: CertificateAuthority,
     existing: Partial<Pick<SimulatorCertificates, 'application' | 'server'>> = {},
   ): Promise<ServiceSimulator> {
     const service = new SimulatedService(options, authority.chain);
-    const { applicationLifetime: seconds } = options.certificates ?? {};
-    const notAfter = seconds === undefined ? undefined : new Date(Date.now() + seconds * 1000);
-    const [application, server] = await Promise.all([
-      existing.application ??
-        authority.issue({ client: true }, { organization: 'Simulated Application', notAfter }),
-      existing.server ?? authority.issue({ server: service.serverNames }, { commonName: 'localhost' }),
-    ]);
-    const servers = await ServerGroup.start(service, withIntermediate(server, authority));
-    return new ServiceSimulator(service, { authority, application, server }, servers);
+    const certificates = await SimulatorCertificates.issue(authority, service, existing);
+    const servers = await ServerGroup.start(service, certificates.serverIdentity);
+    return new ServiceSimulator(service, certificates, servers);
   }
 
-  /**
-   * The certificates of a simulator, for `startWith()`.
-   *
-   * @internal
-   */
+  /** The certificates of a simulator, for `startWith()`. @internal */
   static certificatesOf(simulator: ServiceSimulator): SimulatorCertificates {
-    return simulator.#made;
+    return simulator.#certificates;
   }
 
   /** The lifetime in seconds of tokens that are issued from now on. It can be changed at any time. */
@@ -234,8 +214,7 @@ export class ServiceSimulator {
    * @example expect((await simulator.sendWebhook(`${url}/webhook`, { type: 'entity.created' })).status).toBe(200);
    */
   sendWebhook(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
-    const { webhookSecret, webhookHeader } = this.#service;
-    return sendWebhook(url, body, { webhookSecret, webhookHeader, headers });
+    return this.#service.sendWebhook(url, body, headers);
   }
 
   /** Sets a new client secret and returns it. The old secret is refused at once. Tokens stay valid. */
@@ -250,14 +229,7 @@ export class ServiceSimulator {
 
   /** Issues a token without a token request. It can also be foreign or expired. */
   issueToken(request: AccessTokenRequest = {}): Promise<string> {
-    const token = this.#service.issuer.issue({
-      environment: request.environment ?? 'production',
-      clientId: this.clientId,
-      scope: request.scope ?? 'api',
-      lifetime: request.lifetime ?? this.tokenLifetime,
-      foreign: request.foreign,
-    });
-    return Promise.resolve(token);
+    return Promise.resolve(this.#service.issueToken(request));
   }
 
   /**
@@ -269,9 +241,8 @@ export class ServiceSimulator {
   }
 
   /** Issues another client certificate with a new key. */
-  async issueCertificate(request: ClientCertificateRequest = {}): Promise<IssuedCertificate> {
-    const authority = request.foreign ? await this.#getForeignAuthority() : this.#made.authority;
-    return authority.issue({ client: true }, request);
+  issueCertificate(request: ClientCertificateRequest = {}): Promise<IssuedCertificate> {
+    return this.#certificates.issueForClient(request);
   }
 
   /**
@@ -287,16 +258,11 @@ export class ServiceSimulator {
    * present their first certificate again.
    */
   async useServerCertificate(request?: ServerCertificateRequest): Promise<void> {
-    const authority = request?.foreign ? await this.#getForeignAuthority() : this.#made.authority;
-    const { names = this.#service.serverNames, notBefore, notAfter } = request ?? {};
-    const server = request
-      ? await authority.issue({ server: names }, { commonName: names[0], notBefore, notAfter })
-      : this.#made.server;
-    const identity = withIntermediate(server, authority);
-    for (const each of this.#servers.serversOf(request?.face)) {
-      each.useIdentity(identity);
-      each.dropConnections();
-    }
+    const identity = request
+      ? await this.#certificates.issueForServers(request, this.#service.serverNames)
+      : this.#certificates.serverIdentity;
+    for (const each of this.#servers.serversOf(request?.face)) each.useIdentity(identity);
+    this.dropConnections(request?.face);
   }
 
   /** Ends every open connection of one server, or of all. The servers continue to listen. */
@@ -314,42 +280,18 @@ export class ServiceSimulator {
    * default they contain all credentials, whatever the mode: `oauth` and `clientCertificate` are true, and `oauthBaseUrl` is
    * false. With `name`, they are those of a named module (`SERVICE_<NAME>_...`).
    */
-  env({
-    name,
-    oauth = this.#service.oauthEnabled,
-    clientCertificate = true,
-    oauthBaseUrl = false,
-    ...mode
-  }: SimulatorModeOptions & { name?: string | undefined } = {}): Record<string, string> {
-    return makeVariables(this.moduleOptions({ ...mode, oauth, clientCertificate, oauthBaseUrl }), name);
+  env(mode: SimulatorModeOptions & { name?: string | undefined } = {}): Record<string, string> {
+    return makeVariables(this, this.#service, mode);
   }
 
   /** Ends all connections and closes all servers. `requests` can still be read. Calling it again does nothing. */
   stop(): Promise<void> {
-    this.#stopped ??= this.#close();
-    return this.#stopped;
+    this.#service.log.close();
+    this.#service.faults.clear();
+    return (this.#stopped ??= this.#servers.close());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
-
-  async #close(): Promise<void> {
-    this.#service.log.close();
-    this.#service.faults.clear();
-    await this.#servers.close();
-  }
-
-  #getForeignAuthority(): Promise<CertificateAuthority> {
-    this.#foreignAuthority ??= CertificateAuthority.create('Unknown');
-    return this.#foreignAuthority;
-  }
-}
-
-/** A correctly configured server sends its certificate followed by the intermediate. */
-function withIntermediate(
-  { certificate, privateKey }: IssuedCertificate,
-  authority: CertificateAuthority,
-): ServerIdentity {
-  return { certificate: certificate + authority.pems.intermediate, privateKey };
 }

@@ -20,11 +20,16 @@ import { ServiceSimulator } from 'nestjs-service/testing';
 import { UsageError } from '../../lib/cli/command.js';
 import { readEnvironment } from '../../lib/cli/host-configuration.js';
 import { runCommand } from '../../lib/cli/run-command.js';
-import { FAULT_WORDS, parseFault } from '../../lib/cli/simulator-faults.js';
-import { checkFolder, ForeignFileError, writeFiles } from '../../lib/cli/simulator-files.js';
-import { readSimulatorOptions } from '../../lib/cli/simulator-options.js';
+import { FAULT_WORDS, parseFault, readSimulatorOptions } from '../../lib/cli/simulator-options.js';
+import {
+  checkFolder,
+  ForeignFileError,
+  readState,
+  statePath,
+  writeFiles,
+  writeState,
+} from '../../lib/cli/simulator-files.js';
 import { describeRefusal, describeRequest } from '../../lib/cli/simulator-report.js';
-import { readState, statePath, writeState } from '../../lib/cli/simulator-state.js';
 import { commandIo } from '../helpers/command-io.js';
 import { onlyInSoak, partOf } from '../helpers/in-soak.js';
 import { freePort } from '../helpers/loopback.js';

@@ -5,7 +5,7 @@ import { createServer } from 'node:https';
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { type TlsOptions } from 'node:tls';
-import { expandLabel } from '../../lib/testing/tls-alert.js';
+import { expandLabel } from '../../lib/testing/servers/client-certificate.js';
 
 type Version = 'TLSv1.2' | 'TLSv1.3';
 

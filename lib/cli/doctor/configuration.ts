@@ -17,8 +17,8 @@ import {
 } from '../../tls/certificate-summary.js';
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';
 import { GUIDES, VERSION } from '../../version.js';
+import { DEFAULT_DIR } from '../command.js';
 import { THE_ENVIRONMENT, type Variables } from '../host-configuration.js';
-import { DEFAULT_DIR } from '../simulator-options.js';
 import { listCertificates, quoteSubject } from './handshake.js';
 import { type Check, failed, type Finding, ok, type Reporter, warning } from './report.js';
 

@@ -1,6 +1,6 @@
 import { type CommandIo } from '../command.js';
 
-export type CheckStatus = 'ok' | 'warning' | 'failed' | 'skipped';
+type CheckStatus = 'ok' | 'warning' | 'failed' | 'skipped';
 
 /** The result of one check. It contains nothing secret. */
 export interface Check {

@@ -1,16 +1,22 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ServiceAuthService } from '../../auth/service-auth.service.js';
+import { RESOURCES } from '../../config/names.js';
 import { type ServiceModuleOptions } from '../../config/options.js';
 import { createConfiguredClient, type StartableClient, systemIo } from '../../engine/create-client.js';
 import { readConfiguration } from '../../engine/read-configuration.js';
-import { parseJson } from '../../exchange/response.js';
 import { type ExchangeRequest } from '../../exchange/io.js';
+import { parseJson } from '../../exchange/response.js';
 import { SILENT } from '../../telemetry/log.js';
 import { type IdentityStatus } from '../../tls/identity-source.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
 import { readQuery } from '../route-table.js';
-import { defaultAnswer } from './default-answers.js';
-import { DOUBLED, type DoubledService, collectRoutes, type ServiceDoubles } from './doubles.js';
+import {
+  collectRoutes,
+  DOUBLED,
+  type DoubledService,
+  type ServiceDoubles,
+  type StubbedRequest,
+} from './doubles.js';
 import { exchangeDouble, type GivenAnswer } from './exchange-double.js';
 import { answerForThrown } from './service-errors.js';
 
@@ -143,4 +149,23 @@ function defineStatusGetters(auth: ServiceAuthService, stub: ClientStub): void {
 function makeTokenAnswer({ body = '' }: ExchangeRequest): object {
   const scope = new URLSearchParams(Buffer.from(body).toString()).get('scope');
   return { access_token: `stub-token.${scope}`, token_type: 'bearer', expires_in: 3_600, scope };
+}
+
+/** The response to a call for which the test has no double: like the service's (docs/service.md#calls). */
+function defaultAnswer(
+  pathname: string,
+  { method, data }: StubbedRequest,
+  nextCustomer: () => number,
+): unknown {
+  switch (`${method} ${pathname.replace(/\/$/, '')}`) {
+    case `GET ${RESOURCES.banks}`:
+      return ['Alpha', 'Birch'].map((name) => ({
+        bank_identifier: `${name.toUpperCase()}_BANK`,
+        name: `${name} Bank`,
+      }));
+    case `POST ${RESOURCES.customers}`:
+      return { customer_id: `customer-${nextCustomer()}`, ...(data as object) };
+    default:
+      return {};
+  }
 }

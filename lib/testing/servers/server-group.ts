@@ -1,9 +1,8 @@
 import { type RecordedRequest, type SimulatorFace } from '../request-log.js';
 import { type SimulatedService } from '../simulated-service.js';
 import { type HandshakeCount, type SimulatorAddress } from '../simulator.options.js';
-import { checkAccess } from './access.js';
+import { answerApiCall, checkAccess } from './answer-api-call.js';
 import { failure, type SimulatedAnswer } from './answer.js';
-import { answerApiCall } from './answer-api-call.js';
 import { answerTokenRequest } from './answer-token-request.js';
 import { type ServerIdentity, type ServerPlan, TlsServer } from './tls-server.js';
 

@@ -1,19 +1,21 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:https';
 import { type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
 import { type AddressInfo, isIPv6, type Socket } from 'node:net';
 import { type TlsOptions, type TLSSocket } from 'node:tls';
+import { inspect } from 'node:util';
 import { type ServiceEnvironment } from '../../config/options.js';
 import { playFault } from '../fault-player.js';
-import { type SimulatorFace, type RecordedRequest } from '../request-log.js';
-import { runCallback } from '../run-callback.js';
-import { LOOPBACK } from '../server-names.js';
-import { type SimulatedService } from '../simulated-service.js';
+import { makeRecord, readRequestBody, type RecordedRequest, type SimulatorFace } from '../request-log.js';
+import { LOOPBACK, type SimulatedService } from '../simulated-service.js';
 import { type HandshakeCount } from '../simulator.options.js';
-import { sendTlsAlert, type TlsAlert } from '../tls-alert.js';
 import { failure, nginxRefusal, sendAnswer, type SimulatedAnswer, waitUnlessClosed } from './answer.js';
-import { type CertificateVerdict, checkClientCertificate } from './client-certificate.js';
-import { makeRecord, readRequestBody } from './record-request.js';
+import {
+  type CertificateVerdict,
+  checkClientCertificate,
+  sendTlsAlert,
+  type TlsAlert,
+} from './client-certificate.js';
 
 /** A server's certificate and key, as PEM. The certificate may be followed by its intermediate. */
 export interface ServerIdentity {
@@ -236,4 +238,17 @@ export class TlsServer {
  */
 function connectionKey({ localAddress, remoteAddress, remotePort }: Socket): string {
   return `${localAddress} ${remoteAddress} ${remotePort}`;
+}
+
+/**
+ * Runs a callback of the test inside an event handler. Nobody could catch an error there, and it would end the process, so
+ * it becomes a warning of the process.
+ */
+function runCallback<Result>(name: string, callback: () => Result): Result | undefined {
+  try {
+    return callback();
+  } catch (error) {
+    process.emitWarning(`${name} of ServiceSimulator threw: ${inspect(error)}`);
+    return undefined;
+  }
 }

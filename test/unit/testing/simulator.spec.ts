@@ -12,7 +12,7 @@ import { knownApiRoutes } from '../../../lib/testing/known-api-routes.js';
 import { type SimulatorFace } from '../../../lib/testing/request-log.js';
 import { type ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { type SimulatorAddress } from '../../../lib/testing/simulator.options.js';
-import { TLS_ALERTS, type TlsAlert } from '../../../lib/testing/tls-alert.js';
+import { TLS_ALERTS, type TlsAlert } from '../../../lib/testing/servers/client-certificate.js';
 import { TokenIssuer, type TokenSubject } from '../../../lib/testing/token-issuer.js';
 import { deadPort } from '../../helpers/loopback.js';
 import {
