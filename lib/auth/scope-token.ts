@@ -152,7 +152,7 @@ export class ScopeToken {
     if (once) this.#probes += 1;
     try {
       const limit = { clock: io.clock, timeoutMs, signals: [signal], expired };
-      return await within(limit, (ended) => this.#waitForToken(once ? 1 : MAX_ATTEMPTS, ended));
+      return await within(limit, (ended) => this.#waitForToken(once === true, ended));
     } finally {
       this.#callers -= 1;
       if (once) this.#probes -= 1;
@@ -166,10 +166,10 @@ export class ScopeToken {
   /**
    * Joins one attempt after another until one brings a token. If a token arrives with too little time left to be cached, one
    * more attempt follows. If its token is no better, as from an endpoint that is slower than its tokens live, the caller gets it.
-   * @param maxFailures after so many failed attempts, the caller gets the error
+   * @param once the caller gets the error of the first attempt that fails, unless others wait, whose attempts it can join
    * @param ended aborts when the caller does not wait any more
    */
-  async #waitForToken(maxFailures: number, ended: AbortSignal): Promise<CachedToken> {
+  async #waitForToken(once: boolean, ended: AbortSignal): Promise<CachedToken> {
     const { clock } = this.#tools.io;
     let leftMs = BUDGET_MS;
     let shortLived: CachedToken | undefined;
@@ -185,6 +185,7 @@ export class ScopeToken {
       } catch (error) {
         if (shortLived?.isAlive) return shortLived;
         failures += 1;
+        const maxFailures = once && this.#callers === this.#probes ? 1 : MAX_ATTEMPTS;
         const isLast = !attempt.mayRetry || failures >= maxFailures || leftMs <= 0;
         // Each caller gets an error of its own.
         if (isLast || ended.aborted) throw copyError(error as Error);

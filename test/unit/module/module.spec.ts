@@ -93,7 +93,10 @@ describe('Configuration of a module', () => {
   /** The client, closed. */
   async function load(given: ServiceModuleOptions, { name, variables = {}, imported = true }: Around = {}) {
     const service = imported ? new ConfigService() : undefined;
-    const client = await createModuleClient(given, name, { configService: service, get: (key: string) => variables[key] });
+    const client = await createModuleClient(given, name, {
+      configService: service,
+      get: (key: string) => variables[key],
+    });
     await client.close();
     return client;
   }
