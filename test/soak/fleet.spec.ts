@@ -83,7 +83,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
       expect(simulator.tokenRequests).toHaveLength(1);
       const { shown, bytes } = await scanRedis(observer, simulator, { customer, token });
       expect(shown).toEqual([]);
-      // Count tokens only: locks and heartbeats of slow token requests have other key names.
+      // Count tokens only: locks have other key names.
       expect((await observer.keys('*')).filter((key) => key.endsWith('}'))).toHaveLength(2);
       printFigure(`bytes of each key: ${[...new Set(bytes)].join(', ')}`);
     },
@@ -120,7 +120,7 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
   );
 
   redisIt(
-    '200 replicas send at most 30 requests in 10 s to a token endpoint that responds 503, and calls end within 3 s',
+    '200 replicas send at most 30 requests in 10 s to a token endpoint that responds 503, and calls end within 12 s',
     async () => {
       const cold = startFleet(4, simulator, redis.url);
       try {
@@ -128,14 +128,17 @@ describe(`${PROCESSES} processes that share their tokens over Redis`, () => {
         simulator.fail({ face: 'token', fault: { status: 503 }, times: Infinity });
         const begun = performance.now();
         const longest: number[] = [];
-        while (performance.now() < begun + 10_000)
+        while (performance.now() < begun + 20_000)
           longest.push(...(await Promise.all(cold.map((one) => one.order<number>('all')))));
-        const requests = simulator.tokenRequests.length;
+        const at = simulator.tokenRequests.map(({ receivedAt }) => receivedAt);
+        const requests = Math.max(
+          ...at.map((from) => at.filter((ms) => ms >= from && ms < from + 10_000).length),
+        );
         printFigure(
-          `200 cold replicas: ${requests} requests in 10 s, the longest call ${Math.max(...longest)} ms`,
+          `200 cold replicas: at most ${requests} requests in 10 s, the longest call ${Math.max(...longest)} ms`,
         );
         expect(requests).toBeLessThanOrEqual(30);
-        expect(Math.max(...longest)).toBeLessThan(3_000);
+        expect(Math.max(...longest)).toBeLessThan(12_000);
       } finally {
         await Promise.all(cold.map((one) => one.kill()));
       }

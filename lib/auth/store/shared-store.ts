@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { type Rotating } from '../../config/rotating.js';
 import { type Secret } from '../../config/secret.js';
 import { type TokenStore } from '../../config/options.js';
@@ -17,20 +16,21 @@ import { StoredToken, StoreKeys, type TokenOwner } from './stored-token.js';
 const LOCK_TTL_MS = 4_000;
 /** Pause between two looks into the store. A renewal has time, and all processes renew at about the same time. */
 const PAUSE_MS = { awaited: { least: 100, most: 500 }, renewal: { least: 500, most: 1_500 } };
-/** A renewal that no caller waits for gives a failed store this time to recover. */
-const STORE_RECOVERY_MS = 5_000;
+/**
+ * A process that gets neither the token nor the lock gives up after this time, which is longer than the TTL of a lock. A renewal
+ * gives a failed store this time to recover.
+ */
+const MAX_WAIT_MS = 5_000;
 /** Time limit for reading the newest secret, if there is an older one. */
 const SECRET_TIMEOUT_MS = 1_000;
-/** An error of the endpoint is shared by all processes for this time, or for LOCK_TTL_MS if no caller waited for the request. */
-const SHARED_FAILURE_MS = 1_000;
+/** After an error of the endpoint, no process makes another request for this time. */
+const FAILURE_PAUSE_MS = 1_000;
 /** Time of a request that is reserved for one last check of the store. */
 const LAST_LOOK_MS = 300;
 
 /**
  * Shares tokens between processes through a store. One process requests a token from the endpoint, and the others find that token
- * in the store. If the endpoint responds with an error, the others get this error for 1 s, or for 4 s after a renewal. A
- * connection fault is not shared, because it may be a fault of one process only. A store that fails, hangs or has wrong entries
- * delays a token, but never prevents one.
+ * in the store. A store that fails, hangs or has wrong entries delays a token, but never prevents one.
  */
 export class SharedStore implements TokenSource {
   readonly #source: Pick<TokenSource, 'request'>;
@@ -65,8 +65,7 @@ export class SharedStore implements TokenSource {
    * 2. Tries to take the lock. With the lock, requests the token from the endpoint.
    * 3. If another process has the lock, waits and starts again. The lock ends after 4 s, so if the endpoint is slow, another
    *    process makes a request every 4 s.
-   *
-   * A lock without a heartbeat for 4 s is ignored: its holder is gone, and the store does not end the lock.
+   * @throws ServiceTokenError `token_unavailable` if another process has the lock for too long
    */
   async request(scope: string, context: TokenRequestContext): Promise<TokenGrant> {
     const { clock, random } = this.#io;
@@ -77,33 +76,21 @@ export class SharedStore implements TokenSource {
     const known = last && (await this.#find(this.#entryFor(scope, last), context));
     if (known) return known;
     const entry = this.#entryFor(scope, await this.#newestSecret(signal));
-    const ownHeartbeat = randomUUID();
-    let lastHeartbeat: string | undefined;
-    let quietSince = begun;
     for (;;) {
       const found = await this.#find(entry, context);
       if (found) return found;
       const lock = await this.#store.lock(entry.lockKey, LOCK_TTL_MS);
-      const heartbeat = lock === 'held' ? await this.#store.get(entry.heartbeatKey) : undefined;
-      const failure = entry.decodeFailure(heartbeat, clock.now());
-      if (failure) throw failure;
-      const now = clock.monotonic();
-      const passed = now - begun;
-      if (
-        typeof lock === 'function' ||
-        heartbeat === ownHeartbeat ||
-        (lock === 'none' && (this.#store.isAvailable || isAwaited() || passed >= STORE_RECOVERY_MS))
-      ) {
-        const left = { ...context, timeoutMs: timeoutMs - passed };
-        return this.#requestWithLock(entry, typeof lock === 'function' ? lock : 'none', left, passed);
+      const passedMs = clock.monotonic() - begun;
+      // The endpoint gets at least half of the time.
+      const leftMs = Math.min(MAX_WAIT_MS, timeoutMs / 2) - passedMs;
+      const needsNoLock = lock === 'none' && (this.#store.isAvailable || isAwaited() || leftMs <= 0);
+      if (lock instanceof Function || needsNoLock) {
+        const release = lock instanceof Function ? lock : undefined;
+        return this.#requestFromSource(entry, release, { ...context, timeoutMs: timeoutMs - passedMs });
       }
-      if (heartbeat !== undefined && heartbeat !== lastHeartbeat)
-        [lastHeartbeat, quietSince] = [heartbeat, now];
-      // If several processes ignore the lock, the last one that writes its heartbeat makes the request: the others see it.
-      else if (lock === 'held' && now - quietSince >= LOCK_TTL_MS)
-        await this.#store.set(entry.heartbeatKey, ownHeartbeat, LOCK_TTL_MS);
+      if (leftMs <= 0) throw requestedElsewhere(scope, passedMs);
       const { least, most } = isAwaited() ? PAUSE_MS.awaited : PAUSE_MS.renewal;
-      await sleep(clock, least + random() * (most - least), signal);
+      await sleep(clock, Math.min(leftMs, least + random() * (most - least)), signal);
     }
   }
 
@@ -112,24 +99,19 @@ export class SharedStore implements TokenSource {
     void this.#remove(scope, accessToken);
   }
 
-  /** Requests the token from the endpoint. @param lock the function that releases the lock; `none` without a lock */
-  async #requestWithLock(
+  /** Requests the token from the endpoint. @param release releases the lock; undefined without a lock */
+  async #requestFromSource(
     entry: StoredToken,
-    lock: Release | 'none',
+    release: Release | undefined,
     context: TokenRequestContext,
-    waitedMs: number,
   ): Promise<TokenGrant> {
     const { clock } = this.#io;
     const { signal, closed, isAwaited, timeoutMs } = context;
     let written: Promise<void> | undefined;
     let keptMs = 0;
-    // 1 s after the start, the wait for the lock included, write a heartbeat, so that other processes see that a request is in
-    // progress.
-    const writeHeartbeat = (): void => void this.#store.set(entry.heartbeatKey, randomUUID(), LOCK_TTL_MS);
-    const cancelHeartbeat = clock.watch(writeHeartbeat, Math.max(0, LOCK_TTL_MS / 4 - waitedMs));
     try {
       // The previous holder of the lock may have just written a token.
-      const found = lock === 'none' ? undefined : await this.#find(entry, context);
+      const found = release && (await this.#find(entry, context));
       signal.throwIfAborted();
       if (found) return found;
       const requestedAt = momentOf(clock);
@@ -146,21 +128,14 @@ export class SharedStore implements TokenSource {
       if (found) return found;
       // Keep the lock, so that the other processes do not all repeat a failed renewal, or a request without a response.
       const hasNoResponse = error instanceof ServiceConnectionError && error.kind === 'timeout';
-      const failure = error instanceof ServiceTokenError && error.status !== undefined ? error : undefined;
       if (signal.aborted || hasNoResponse || !isAwaited()) keptMs = LOCK_TTL_MS;
-      else if (failure) keptMs = SHARED_FAILURE_MS;
-      if (failure)
-        void this.#store.set(entry.heartbeatKey, entry.encodeFailure(failure, clock.now()), keptMs);
-      else if (keptMs > 0) writeHeartbeat();
+      else if (error instanceof ServiceTokenError && error.status !== undefined) keptMs = FAILURE_PAUSE_MS;
       throw error;
     } finally {
-      cancelHeartbeat();
       // Callers do not wait for this. The lock is released when other processes can find the token.
-      if (typeof lock === 'function') {
-        if (keptMs === 0) void Promise.resolve(written).then(lock);
-        else if (keptMs < LOCK_TTL_MS)
-          void sleep(watching(clock), keptMs, closed).then(lock, () => undefined);
-      }
+      if (release && keptMs === 0) void Promise.resolve(written).then(release);
+      else if (release && keptMs < LOCK_TTL_MS)
+        void sleep(watching(clock), keptMs, closed).then(release, () => undefined);
     }
   }
 
@@ -208,4 +183,14 @@ export class SharedStore implements TokenSource {
     if (!this.#keys?.secret.equals(secret)) this.#keys = new StoreKeys(secret);
     return new StoredToken(this.#keys, scope, owner);
   }
+}
+
+function requestedElsewhere(scope: string, waitedMs: number): ServiceTokenError {
+  return new ServiceTokenError({
+    code: 'token_unavailable',
+    message: `Another process requests this token, and has stored none within ${Math.round(waitedMs)} ms.`,
+    hint: 'Try again later. If this goes on, the token endpoint is slow or fails, which the log of the other processes shows, or the locks of the tokenStore do not expire.',
+    options: ['tokenStore'],
+    scope,
+  });
 }

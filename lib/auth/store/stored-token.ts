@@ -8,7 +8,6 @@ import {
   randomBytes,
 } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
-import { ServiceTokenError, type TokenErrorDetails } from '../../errors/index.js';
 import { parseJson } from '../../exchange/response.js';
 import { expiryMargin, LIFELESS_MS, type TokenCredentials, type TokenGrant } from '../access-token.js';
 
@@ -18,7 +17,6 @@ const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-const MAX_FAILURE_AGE_MS = 5_000;
 
 /**
  * Identifies whose tokens these are, as a part of an entry's name. The client certificate belongs to it, because tokens may be
@@ -56,13 +54,6 @@ interface Contents {
   lifetimeS: number;
 }
 
-/** A failure of the token endpoint. It is written in place of the heartbeat of a request. */
-interface FailureContents {
-  failure: TokenErrorDetails;
-  /** Milliseconds of the writer's wall clock. */
-  failedAt: number;
-}
-
 /**
  * The entry of one scope in a shared store, which all processes with the same client secret can read. The value is encrypted and
  * bound to its key, so that it cannot be moved to another entry.
@@ -70,8 +61,6 @@ interface FailureContents {
 export class StoredToken {
   readonly key: string;
   readonly lockKey: string;
-  /** The key of the heartbeat: a random id of the request in progress, or the failure of the last one. */
-  readonly heartbeatKey: string;
   readonly #keys: StoreKeys;
 
   constructor(
@@ -84,7 +73,6 @@ export class StoredToken {
     // Redis Cluster keeps all keys with the same text in braces on one node.
     this.key = `token:${FORMAT}:{${createHmac('sha256', keys.names).update(parts).digest('base64url')}}`;
     this.lockKey = `${this.key}:lock`;
-    this.heartbeatKey = `${this.key}:sign`;
   }
 
   /**
@@ -105,7 +93,7 @@ export class StoredToken {
    */
   decode(value: string | undefined, now: number): TokenGrant | undefined {
     const contents = this.#decrypt(value);
-    if (!contents || 'failure' in contents || contents.scope !== this.scope) return undefined;
+    if (contents?.scope !== this.scope) return undefined;
     const { scope, accessToken, issuedAt, lifetimeS } = contents;
     const ageMs = Math.max(0, now - issuedAt);
     // A token without a lifetime expires by the TTL of its entry, so it has not expired yet.
@@ -113,26 +101,7 @@ export class StoredToken {
     return { accessToken, scope, expiresIn: lifetimeS, ageMs };
   }
 
-  /**
-   * Writes the error that the endpoint has responded with. It contains no secret.
-   * @param now the wall clock, in milliseconds
-   */
-  encodeFailure(error: ServiceTokenError, now: number): string {
-    return this.#encrypt({ failure: { ...error, message: error.message }, failedAt: now });
-  }
-
-  /**
-   * @param now the wall clock, in milliseconds
-   * @returns undefined if the value is not a failure, cannot be decrypted, or is too old (a store may ignore the TTL)
-   */
-  decodeFailure(value: string | undefined, now: number): ServiceTokenError | undefined {
-    const contents = this.#decrypt(value);
-    if (!contents || !('failure' in contents) || Math.abs(now - contents.failedAt) > MAX_FAILURE_AGE_MS)
-      return undefined;
-    return new ServiceTokenError({ ...contents.failure, scope: this.scope });
-  }
-
-  #encrypt(contents: Contents | FailureContents): string {
+  #encrypt(contents: Contents): string {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#keys.values, nonce).setAAD(Buffer.from(this.key));
     const text = cipher.update(JSON.stringify(contents), 'utf8');
@@ -141,7 +110,7 @@ export class StoredToken {
   }
 
   /** @returns undefined if the value was changed, moved from another key, or encrypted with another secret */
-  #decrypt(value: unknown): Contents | FailureContents | undefined {
+  #decrypt(value: unknown): Contents | undefined {
     if (typeof value !== 'string' || !value.startsWith(`${FORMAT}.`)) return undefined;
     const encrypted = Buffer.from(value.slice(FORMAT.length + 1), 'base64url');
     try {
@@ -150,8 +119,7 @@ export class StoredToken {
       });
       decipher.setAAD(Buffer.from(this.key)).setAuthTag(encrypted.subarray(-TAG_BYTES));
       const text = decipher.update(encrypted.subarray(NONCE_BYTES, -TAG_BYTES));
-      return parseJson(Buffer.concat([text, decipher.final()]).toString('utf8')) as
-        Contents | FailureContents | undefined;
+      return parseJson(Buffer.concat([text, decipher.final()]).toString('utf8')) as Contents | undefined;
     } catch {
       return undefined;
     }
