@@ -3,7 +3,7 @@ import { certificateRefusal, isSuccess, parseRetryAfter } from '../exchange/resp
 import { CallCancelled, ExchangeFault, hadDeadConnection, type Outcome } from '../exchange/fault.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { delayAfterRetryAfter, retryDelay, nextTurn, systemClock, sleep, within } from '../time/time.js';
-import { canDetectUnreadInput } from '../tls/connections/unread-input.js';
+import { canDetectUnreadInput } from '../tls/connections/connection-state.js';
 import { type Call, type CallAuthenticator, type ClientContext } from './call.js';
 import { type CallObserver } from './call-observer.js';
 import { faultToError } from './call-error.js';

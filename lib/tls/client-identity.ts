@@ -2,8 +2,8 @@ import { type Agent } from 'node:http';
 import { type SecureContext } from 'node:tls';
 import { type CertificateSummary } from '../errors/index.js';
 import { summarize } from './certificate-summary.js';
-import { KeepAliveAgent, plainConnector } from './connections/keep-alive-agent.js';
-import { IdentityAgent, type IdentityAgentSettings } from './connections/identity-agent.js';
+import { plainConnector, tlsConnector } from './connections/connectors.js';
+import { type AgentSettings, KeepAliveAgent } from './connections/keep-alive-agent.js';
 import {
   IdentitySource,
   type IdentitySourceSettings,
@@ -14,7 +14,7 @@ import { type LoadedIdentity } from './material/check-identity.js';
 
 /** The settings of a client identity. `maxSockets` limits each agent separately. */
 export type ClientIdentitySettings = IdentitySourceSettings &
-  Pick<IdentityAgentSettings, 'maxSockets' | 'proxyFor' | 'connectTimeoutMs' | 'idleTimeoutMs'>;
+  Pick<AgentSettings, 'maxSockets' | 'proxyFor' | 'connectTimeoutMs' | 'idleTimeoutMs'>;
 
 type CallAddress = Pick<URL, 'protocol' | 'hostname' | 'port'>;
 
@@ -27,12 +27,13 @@ export type Identity = Pick<ClientIdentity, keyof ClientIdentity>;
  */
 export class ClientIdentity {
   /** For the API. Offers the client certificate, if there is one. Verifies servers against `tls.chain` only, if it is set. */
-  readonly httpsAgent: IdentityAgent;
+  readonly httpsAgent: KeepAliveAgent;
   /** For the token endpoint. Verifies servers against Node's public roots and `tls.chain`. */
-  readonly tokenAgent: IdentityAgent;
+  readonly tokenAgent: KeepAliveAgent;
   readonly #plainAgent: KeepAliveAgent;
   readonly #plainTokenAgent: KeepAliveAgent;
 
+  readonly #settings: ClientIdentitySettings;
   readonly #source: IdentitySource;
   readonly #listeners = new Set<() => void>();
   /** The addresses of the calls that wait for a token. */
@@ -48,18 +49,22 @@ export class ClientIdentity {
   }
 
   private constructor(settings: ClientIdentitySettings, source: IdentitySource) {
+    this.#settings = settings;
     this.#source = source;
     source.onChange = (before) => this.#useOther(before);
     const loaded = source.current;
     // One connection more: requests for customer tokens may use `maxSockets` connections, and the request for the api token must
     // not wait for them.
     const forTokens = { ...settings, maxSockets: settings.maxSockets + 1 };
-    this.httpsAgent = new IdentityAgent(() => loaded.apiContext, settings);
-    this.tokenAgent = new IdentityAgent(loaded.tokenContext, forTokens);
+    this.httpsAgent = new KeepAliveAgent(
+      tlsConnector(() => loaded.apiContext, settings),
+      settings,
+    );
+    this.tokenAgent = new KeepAliveAgent(tlsConnector(loaded.tokenContext, settings), forTokens);
     // Preconnect only when a token request is really sent: the token may come from a shared store instead, or from a mock.
     this.tokenAgent.beforeRequest = () => this.#awaitingToken.forEach((url) => this.#preconnect(url));
-    this.#plainAgent = new KeepAliveAgent(plainConnector(settings), settings);
-    this.#plainTokenAgent = new KeepAliveAgent(plainConnector(settings), forTokens);
+    this.#plainAgent = new KeepAliveAgent(plainConnector(settings), settings, 'http:');
+    this.#plainTokenAgent = new KeepAliveAgent(plainConnector(settings), forTokens, 'http:');
   }
 
   /**
@@ -167,14 +172,14 @@ export class ClientIdentity {
   async close(graceMs = 0): Promise<void> {
     this.#source.stop();
     this.#listeners.clear();
-    for (const agent of [this.#plainAgent, this.#plainTokenAgent]) agent.close();
-    await Promise.all([this.httpsAgent.close(graceMs), this.tokenAgent.close(graceMs)]);
+    const plain = [this.#plainAgent, this.#plainTokenAgent].map((agent) => agent.close(0));
+    await Promise.all([...plain, this.httpsAgent.close(graceMs), this.tokenAgent.close(graceMs)]);
   }
 
   #useOther(before: LoadedIdentity): void {
     const { apiContext, tokenContext, certificate } = this.#source.current;
-    this.httpsAgent.switchContext(() => apiContext);
-    this.tokenAgent.switchContext(tokenContext);
+    this.httpsAgent.switchConnector(tlsConnector(() => apiContext, this.#settings));
+    this.tokenAgent.switchConnector(tlsConnector(tokenContext, this.#settings));
     if (before.certificate?.fingerprint256 === certificate?.fingerprint256) return;
     for (const listener of this.#listeners) listener();
   }

@@ -14,8 +14,7 @@ import {
 import { formatDate } from '../../time/time.js';
 import { certificateRefusedError } from '../../tls/certificate-error.js';
 import { isUnsupportedInTls13, summarize } from '../../tls/certificate-summary.js';
-import { attemptTimeoutPerAddress, authorityOf } from '../../tls/connections/connecting.js';
-import { ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
+import { attemptTimeoutPerAddress, authorityOf, ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { failed, type Finding, ok, skipped, warning } from './report.js';
 
 /** A server that the doctor connects to, and the option that sets its address. */

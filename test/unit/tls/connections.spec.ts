@@ -13,14 +13,10 @@ import { Secret } from '../../../lib/config/secret.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { type ExchangeFault } from '../../../lib/exchange/fault.js';
 import { type ExchangeRequest } from '../../../lib/exchange/io.js';
-import {
-  KeepAliveAgent,
-  plainConnector,
-  type KeepAliveSettings,
-} from '../../../lib/tls/connections/keep-alive-agent.js';
-import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
+import { detectUnreadInput } from '../../../lib/tls/connections/connection-state.js';
+import { plainConnector, tlsConnector } from '../../../lib/tls/connections/connectors.js';
+import { type AgentSettings, KeepAliveAgent } from '../../../lib/tls/connections/keep-alive-agent.js';
 import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
-import { detectUnreadInput } from '../../../lib/tls/connections/unread-input.js';
 import { blockEventLoop } from '../../helpers/block-event-loop.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
 import { startConnectProxy } from '../../helpers/connect-proxy.js';
@@ -74,8 +70,9 @@ async function contextOf(
   return () => (identity as { apiContext: tls.SecureContext }).apiContext;
 }
 
-async function agent(settings = {}, context?: () => tls.SecureContext): Promise<IdentityAgent> {
-  const made = new IdentityAgent(context ?? (await contextOf(first)), { maxSockets: 50, ...settings });
+async function agent(settings = {}, context?: () => tls.SecureContext): Promise<KeepAliveAgent> {
+  const connect = tlsConnector(context ?? (await contextOf(first)), settings);
+  const made = new KeepAliveAgent(connect, { maxSockets: 50, ...settings });
   open.push(() => made.close(0));
   return made;
 }
@@ -122,7 +119,7 @@ async function setUp(
     clock,
     idleTimeoutMs,
     longIdleTimeoutMs,
-  }: Partial<KeepAliveSettings & { greeting: string }> = {},
+  }: Partial<AgentSettings & { greeting: string }> = {},
 ) {
   const sockets = new Set<net.Socket>();
   let connections = 0;
@@ -145,12 +142,12 @@ async function setUp(
   const tlsOptions = { cert, key: pair.key, minVersion: version, maxVersion: version };
   const port = await listen(isPlain ? net.createServer(serve) : tls.createServer(tlsOptions, serve));
   const settings = { maxSockets, clock, idleTimeoutMs, longIdleTimeoutMs };
-  let used: KeepAliveAgent | IdentityAgent;
+  let used: KeepAliveAgent;
   let endAll = (): void => sockets.forEach((socket) => socket.destroy());
   if (isPlain) {
-    const plain = new KeepAliveAgent(plainConnector(settings), settings);
+    const plain = new KeepAliveAgent(plainConnector(), settings, 'http:');
     used = plain;
-    open.push(() => plain.close());
+    open.push(() => plain.close(0));
   } else {
     const proxy = way === 'a proxy' ? await startConnectProxy() : undefined;
     if (proxy) {
@@ -573,8 +570,8 @@ it.each([
       }
     }
     const settings = { maxSockets: 1 };
-    const agent = new Ending(plainConnector(settings), settings);
-    open.push(() => agent.close());
+    const agent = new Ending(plainConnector(), settings, 'http:');
+    open.push(() => agent.close(0));
     const send = (more: Partial<ExchangeRequest>) =>
       exchange({
         url,
@@ -614,9 +611,8 @@ describe('A preconnected socket', () => {
   const answering: Answering = (socket, own) => void socket.write(own);
   const ahead = async (clock = new FakeClock(), settings = {}) => {
     const made = await setUp('TLSv1.3', answering, { clock, ...settings });
-    const identityAgent = made.agent as IdentityAgent;
-    const connect = () => identityAgent.preconnect(made.url);
-    return { ...made, agent: identityAgent, connect, clock };
+    const connect = () => made.agent.preconnect(made.url);
+    return { ...made, connect, clock };
   };
 
   it('is given to the next request as a new connection, whether its handshake is over or not', async () => {
@@ -640,7 +636,7 @@ describe('A preconnected socket', () => {
     ['after 4 s', ({ clock }) => clock.advance(4_000)],
     [
       'when another certificate comes into use',
-      async ({ agent }) => agent.switchContext(await contextOf(second)),
+      async ({ agent }) => agent.switchConnector(tlsConnector(await contextOf(second))),
     ],
     ['when the agent closes', ({ agent }) => agent.close(0)],
     ['when the host application destroys the agent', ({ agent }) => agent.destroy()],
@@ -786,7 +782,7 @@ describe("The host application's own request through our agent", () => {
   });
 });
 
-describe('IdentityAgent', () => {
+describe('KeepAliveAgent', () => {
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
     'resumes the TLS session after an idle connection was closed, %s',
     async (version) => {
@@ -860,9 +856,9 @@ describe('IdentityAgent', () => {
   it('names a pool by its destination, without PEMs', async () => {
     const used = await agent();
     const pems = { ca: authority.chain, cert: first.certificate, key: first.key };
-    expect(used.getName({ host: 'api', port: 443, ...pems })).toBe('api:443:::');
+    expect(used.getName({ host: 'api', port: 443, ...pems })).toBe('api:443::::0');
     const from = { localAddress: '127.0.0.2', family: 4, servername: 'a' };
-    expect(used.getName({ host: 'api', port: 443, ...from })).toBe('api:443:127.0.0.2:4:a');
+    expect(used.getName({ host: 'api', port: 443, ...from })).toBe('api:443:127.0.0.2:4:a:0');
   });
 
   it('passes on the connection options of a request, and of the TLS options only servername', async () => {
@@ -977,7 +973,7 @@ describe('A new identity', () => {
       await before[0];
       await until(() => idleOf(used).length > 0);
 
-      used.switchContext(await contextOf(second));
+      used.switchConnector(tlsConnector(await contextOf(second)));
       await until(() => live.sockets.size === 1);
       const after = sendRequest(live.url, used);
       await until(() => live.subjects.length === 3);
@@ -1001,7 +997,7 @@ describe('A new identity', () => {
     const used = await agent({ maxSockets: 1 });
     const calls = [sendRequest(live.url, used), sendRequest(live.url, used)];
     await until(() => waiting.length === 1);
-    used.switchContext(await contextOf(second));
+    used.switchConnector(tlsConnector(await contextOf(second)));
     calls.push(sendRequest(live.url, used));
     for (let answered = 0; answered < 3; answered++) {
       await until(() => waiting.length > 0);
@@ -1018,7 +1014,7 @@ describe('A new identity', () => {
     const used = await agent({ maxSockets: 1 });
     const old = sendRequest(`${live.url}/old`, used);
     await until(() => waiting.has('/old'));
-    used.switchContext(await contextOf(second));
+    used.switchConnector(tlsConnector(await contextOf(second)));
     const [next, last] = ['next', 'last'].map((path) => sendRequest(`${live.url}/${path}`, used));
     await until(() => waiting.has('/next'));
     waiting.get('/old')?.end('{}');
@@ -1040,7 +1036,7 @@ describe('A new identity', () => {
     await sendRequest(live.url, used);
     // The connection is not free again yet.
     const before = sendRequest(live.url, used);
-    used.switchContext(next);
+    used.switchConnector(tlsConnector(next));
     expect((await before).status).toBe(200);
     await sendRequest(live.url, used);
     expect(live.subjects).toEqual(['first', 'first', 'second']);
@@ -1051,7 +1047,7 @@ describe('A new identity', () => {
     const used = await agent();
     const rotate = async (): Promise<WeakRef<tls.SecureContext>> => {
       const context = await contextOf(second);
-      used.switchContext(context);
+      used.switchConnector(tlsConnector(context));
       return new WeakRef(context());
     };
     const gone = await rotate();
@@ -1072,7 +1068,7 @@ describe('A new identity', () => {
     const swaps = (async () => {
       for (let swap = 1; swap <= 4; swap++) {
         await until(() => done >= swap * 40);
-        used.switchContext(contexts[swap % 2]);
+        used.switchConnector(tlsConnector(contexts[swap % 2]));
       }
     })();
     await Promise.all([
@@ -1148,7 +1144,7 @@ describe('Closing an agent', () => {
     const live = await server();
     const used = await agent();
     await used.close(0);
-    used.switchContext(await contextOf(second));
+    used.switchConnector(tlsConnector(await contextOf(second)));
     const made = used.createConnection({ host: '127.0.0.1', port: live.port });
     expect((await once(made, 'error'))[0]).toMatchObject({ code: 'ERR_AGENT_CLOSED' });
     await expect(sendRequest(live.url, used)).rejects.toMatchObject({ code: 'ERR_AGENT_CLOSED' });
@@ -1161,7 +1157,7 @@ describe('Closing an agent', () => {
     const calls = [sendRequest(live.url, used)];
     await until(() => waiting.length === 1);
     for (const [rotation, next] of [second, first].entries()) {
-      used.switchContext(await contextOf(next));
+      used.switchConnector(tlsConnector(await contextOf(next)));
       calls.push(sendRequest(live.url, used));
       await until(() => waiting.length === rotation + 2);
     }
@@ -1235,7 +1231,8 @@ describe('A host name with several addresses', () => {
     ],
     [
       'a sidecar',
-      (port) => get(`http://localhost:${port}`, new KeepAliveAgent(plainConnector(connecting), connecting)),
+      (port) =>
+        get(`http://localhost:${port}`, new KeepAliveAgent(plainConnector(connecting), connecting, 'http:')),
     ],
     [
       'a proxy',

@@ -7,7 +7,8 @@ import tls from 'node:tls';
 import { inspect } from 'node:util';
 import { Secret } from '../../../lib/config/secret.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
-import { IdentityAgent } from '../../../lib/tls/connections/identity-agent.js';
+import { tlsConnector } from '../../../lib/tls/connections/connectors.js';
+import { KeepAliveAgent } from '../../../lib/tls/connections/keep-alive-agent.js';
 import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { blockEventLoop } from '../../helpers/block-event-loop.js';
@@ -85,12 +86,13 @@ async function target(options?: MtlsServerOptions): Promise<MtlsServer> {
   return live;
 }
 
-async function agentThrough(proxy: string, settings = {}): Promise<IdentityAgent> {
+async function agentThrough(proxy: string, settings = {}): Promise<KeepAliveAgent> {
   const pems = { certificate: client.certificate, privateKey: client.key, chain: authority.chain };
   const { identity } = await loadIdentity(tlsSettings(pems));
   if (!identity) throw new Error('no identity');
   const proxyFor = () => new Secret(proxy);
-  const agent = new IdentityAgent(() => identity.apiContext, { maxSockets: 5, proxyFor, ...settings });
+  const connect = tlsConnector(() => identity.apiContext, { proxyFor, ...settings });
+  const agent = new KeepAliveAgent(connect, { maxSockets: 5, ...settings });
   open.push(() => agent.close(0));
   return agent;
 }
