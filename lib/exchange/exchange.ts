@@ -3,21 +3,22 @@ import https from 'node:https';
 import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { setImmediate, systemClock } from '../time/time.js';
+import { isUntilClose, readBody } from './body.js';
 import {
+  CallCancelled,
   classify,
   type ClassifiedError,
-  CallCancelled,
   CONNECT_TIMEOUT,
   ExchangeFault,
   type ExchangeFaultDetails,
+  type ExchangePhase,
   FOREIGN_CONNECTION,
   IDLE_CONNECTION_TIMEOUT,
+  isHandshakeAlert,
   isUnsent,
+  mayBeCertificateRefusal,
 } from './fault.js';
-import { decode } from './decode.js';
-import { ExchangeProgress } from './exchange-progress.js';
-import { type ExchangeRequest, type ExchangeResponse } from './io.js';
-import { isSuccess } from './response.js';
+import { type ExchangeConnection, type ExchangeRequest, type ExchangeResponse } from './io.js';
 
 /**
  * Sends one request with node:http or node:https and reads the whole response. Every status is a response, redirects too.
@@ -26,9 +27,6 @@ import { isSuccess } from './response.js';
 export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
   return new Promise((resolve, reject) => new RunningExchange(request, resolve, reject).start());
 }
-
-/** The body of a response without success may have this size, even if `maxResponseBytes` is smaller: it explains the failure. */
-const MIN_ERROR_BYTES = 65_536;
 
 interface TimeLimit {
   limitMs: number;
@@ -79,9 +77,7 @@ class RunningExchange {
     // Read `request` from the module at each call, because instrumentation and nock replace it.
     const outgoing = (url.protocol === 'https:' ? https : http).request(this.#options());
     this.#outgoing = outgoing;
-    // Register this listener before that of the progress: a foreign connection is found before the request counts as sent.
-    outgoing.on('socket', (socket) => this.#onSocket(socket));
-    this.#progress.observe(outgoing);
+    outgoing.on('socket', (socket: Socket | TLSSocket) => this.#onSocket(outgoing, socket));
     outgoing.on('response', (incoming) => this.#onResponse(incoming));
     // A 101 response, which was not asked for, ends the request in Node without an error or a response.
     outgoing.on('upgrade', (_, socket) => {
@@ -105,12 +101,12 @@ class RunningExchange {
    * process. Their connections lack the client certificate, trust other roots than `tls.chain`, and obey
    * NODE_TLS_REJECT_UNAUTHORIZED. The sockets of mocks have other classes and are allowed.
    */
-  #onSocket(socket: Socket): void {
+  #onSocket(outgoing: ClientRequest, socket: Socket | TLSSocket): void {
     const { agent } = this.#request;
     const connection = agent.stateOf?.(socket);
-    this.#progress.connection = connection;
     const isReal = socket instanceof TLSSocket || socket.constructor === Socket;
     if (agent.stateOf && !connection && isReal) this.#fail({ kind: 'tls', reason: FOREIGN_CONNECTION });
+    else this.#progress.onSocket(outgoing, socket, connection);
   }
 
   /**
@@ -119,14 +115,8 @@ class RunningExchange {
    */
   #setTimer(leftMs: number): void {
     const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
-    const { idleConnectionTimeoutMs = Infinity } = this.#request;
-    const shortestMs = Math.min(
-      leftMs,
-      timeoutMs,
-      attemptTimeoutMs,
-      connectTimeoutMs,
-      idleConnectionTimeoutMs,
-    );
+    const { idleConnectionTimeoutMs: idleMs = Infinity } = this.#request;
+    const shortestMs = Math.min(leftMs, timeoutMs, attemptTimeoutMs, connectTimeoutMs, idleMs);
     this.#stopTimer = systemClock.schedule(() => this.#onTimer(), Math.ceil(shortestMs));
   }
 
@@ -180,40 +170,8 @@ class RunningExchange {
   #onResponse(incoming: IncomingMessage): void {
     this.#progress.phase = 'reading';
     this.#incoming = incoming;
-    const body = new BodyBuffer();
-    incoming.on('data', (chunk: Buffer) => {
-      if (body.length + chunk.length > this.#maxBytes(incoming)) this.#fail({ kind: 'too_large' });
-      else body.add(chunk);
-    });
-    incoming.on('error', (error) => this.#fail(classify(error)));
-    incoming.on('end', () => {
-      if (!incoming.complete) return this.#fail({ kind: 'reset' });
-      this.#onBody(incoming, body.toBuffer());
-    });
-  }
-
-  /** A call with a small `maxResponseBytes` may get an error or a redirect, whose body is read up to 64 KiB. */
-  #maxBytes(incoming: IncomingMessage): number {
-    const { maxResponseBytes } = this.#request;
-    return isSuccess(incoming.statusCode ?? 0)
-      ? maxResponseBytes
-      : Math.max(maxResponseBytes, MIN_ERROR_BYTES);
-  }
-
-  #onBody(incoming: IncomingMessage, body: Buffer): void {
-    const encoding = incoming.headers['content-encoding'];
-    if (!encoding || body.length === 0) return this.#finish(incoming, body);
-    decode(body, encoding, this.#maxBytes(incoming)).then(
-      (decoded) => this.#finish(incoming, decoded),
-      (error: NodeJS.ErrnoException) => {
-        if (error.code === 'ERR_BUFFER_TOO_LARGE')
-          return this.#fail({ kind: 'too_large', reason: error.code });
-        // Keep a response without success: its status says what happened. A proxy may have replaced the body by a page of its
-        // own and kept the Content-Encoding header.
-        if (!isSuccess(incoming.statusCode ?? 0)) return this.#finish(incoming, body);
-        this.#fail({ kind: 'protocol', reason: error.code });
-      },
-    );
+    const onBody = (body: Buffer): void => this.#finish(incoming, body);
+    readBody(incoming, this.#request.maxResponseBytes, onBody, (fault) => this.#fail(fault));
   }
 
   #finish(incoming: IncomingMessage, body: Buffer): void {
@@ -254,43 +212,89 @@ class RunningExchange {
   }
 }
 
-/**
- * Collects the bytes of a body in one buffer, which doubles when it is full. A list of chunks would cost 200 bytes for each
- * chunk, and a server may send chunks of one byte.
- */
-class BodyBuffer {
-  length = 0;
-  #held: Buffer = Buffer.alloc(0);
+/** Observes how far a request gets, which decides whether the server can have executed it. */
+export class ExchangeProgress {
+  phase: ExchangePhase = 'queued';
+  reusedSocket = false;
+  /** When the wait for a free connection ended, on the monotonic clock. */
+  socketAt: number | undefined = undefined;
+  /** What the agent knows about the connection. */
+  connection: ExchangeConnection | undefined = undefined;
+  #socket: Socket | TLSSocket | undefined = undefined;
+  #isTls13 = false;
+  #isAccepted = false;
+  /** The server has sent its ServerHello, so an alert or reset from now on may be about our certificate. */
+  #hasServerHello = false;
+  /** Whether a client certificate is offered to servers that ask for one. */
+  readonly #hasCertificate: boolean;
 
-  add(chunk: Buffer): void {
-    const length = this.length + chunk.length;
-    // Most bodies are a single chunk, so use that chunk without a copy. A second chunk never fits into it and copies both.
-    if (this.length === 0) this.#held = chunk;
-    else {
-      if (length > this.#held.length) this.#grow(length);
-      chunk.copy(this.#held, this.length);
-    }
-    this.length = length;
+  constructor(hasCertificate = false) {
+    this.#hasCertificate = hasCertificate;
   }
 
-  toBuffer(): Buffer {
-    return this.#held.subarray(0, this.length);
+  onSocket(request: ClientRequest, socket: Socket | TLSSocket, connection?: ExchangeConnection): void {
+    this.socketAt = performance.now();
+    this.phase = 'connecting';
+    this.connection = connection;
+    this.#socket = socket;
+    // Node does not set `reusedSocket` for a request that waited in the agent's queue.
+    this.reusedSocket = request.reusedSocket || socket.bytesRead > 0;
+    const secure = 'secureConnecting' in socket;
+    const pending = secure ? socket.secureConnecting : socket.connecting;
+    // On a preconnected socket the handshake may be over, and its session ticket may have arrived already.
+    this.#isAccepted = secure && !pending && connection?.hasTicket !== false;
+    if (secure && !this.reusedSocket) socket.once('session', () => (this.#isAccepted = true));
+    if (!pending) return this.#onConnected();
+    socket.once(secure ? 'secureConnect' : 'connect', () => this.#onConnected());
+    // Node emits `keylog` from the ServerHello on. The listener ignores the key material.
+    if (secure && this.#hasCertificate) socket.once('keylog', () => (this.#hasServerHello = true));
+    // A real socket accepts the request only once TCP has connected. The socket of a mock (nock 15, msw 3) accepts it before
+    // and never emits `connect`. Count the request as sent then, so that a slow mock looks like a slow service.
+    request.once('finish', () => socket.connecting && !socket.destroyed && this.#onConnected());
   }
 
-  #grow(length: number): void {
-    const grown = Buffer.allocUnsafe(2 * length);
-    this.#held.copy(grown, 0, 0, this.length);
-    this.#held = grown;
+  /** The details of a fault that occurs at this moment. */
+  describeFault({
+    kind,
+    alert,
+    certificateRefused: isSaid = false,
+  }: Partial<ClassifiedError>): Omit<ExchangeFaultDetails, 'kind'> {
+    const { phase, reusedSocket } = this;
+    const addresses = this.#socket?.autoSelectFamilyAttemptedAddresses;
+    // Over TLS 1.3, the server refuses our certificate only after the request was sent. It does not read the request then.
+    const isAfterSending = phase === 'sent' && this.isHandshakePending;
+    const isFailedHandshake = isAfterSending && isHandshakeAlert({ alert });
+    const certificateRefused = isSaid || (isFailedHandshake && this.#hasCertificate);
+    const mayBeRefusal = this.#hasCertificate && (isAfterSending || (isUnsent(this) && this.#hasServerHello));
+    return {
+      // An error with the kind `proxy` occurs only before the tunnel is open, so nothing of the request was sent.
+      phase: kind === 'proxy' ? 'connecting' : phase,
+      reusedSocket,
+      certificateRefused,
+      certificateSuspected: !certificateRefused && mayBeRefusal && mayBeCertificateRefusal({ kind, alert }),
+      refusedInHandshake: isFailedHandshake || (isSaid && this.isHandshakePending),
+      ...(phase === 'connecting' && addresses && { addresses }),
+    };
   }
-}
 
-/**
- * Whether only the end of the connection ends the body, so that a cut body looks like a whole one
- * (https://www.rfc-editor.org/rfc/rfc9112#section-6.3).
- */
-function isUntilClose({ headers }: IncomingMessage): boolean {
-  // Chunks end the body only if `chunked` is the last transfer coding. Node does not decode other codings.
-  const coding = headers['transfer-encoding'];
-  if (coding === undefined) return headers['content-length'] === undefined;
-  return !/(^|,)\s*chunked$/i.test(coding);
+  /**
+   * Whether a fatal alert can still mean that the server refuses our handshake. In TLS 1.3 the client sends its certificate and
+   * its first request together, so the refusal arrives after the request was sent. In TLS 1.2 it arrives before. The server
+   * has accepted the handshake as soon as there is a session ticket
+   * (https://www.rfc-editor.org/rfc/rfc8446#section-4.6.1), a byte of a response (1xx too), or a later request.
+   */
+  get isHandshakePending(): boolean {
+    if (isUnsent(this)) return true;
+    if (this.phase !== 'sent' || !this.#isTls13 || this.#isAccepted) return false;
+    return !this.reusedSocket && this.#socket?.bytesRead === 0;
+  }
+
+  #onConnected(): void {
+    if (this.phase !== 'connecting') return;
+    this.phase = 'sent';
+    const socket = this.#socket;
+    if (this.reusedSocket || socket === undefined || !('getProtocol' in socket)) return;
+    // Read the protocol now, because a failed socket no longer has it.
+    this.#isTls13 = socket.getProtocol() === 'TLSv1.3';
+  }
 }

@@ -1,7 +1,7 @@
 import { type InternalAxiosRequestConfig, type AxiosHeaderValue, type AxiosRequestHeaders } from 'axios';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
 import { isHeaderValue } from '../config/option.js';
-import { ACCEPTED_ENCODINGS } from '../exchange/decode.js';
+import { ACCEPTED_ENCODINGS } from '../exchange/body.js';
 import { EXCHANGE_HEADERS } from '../exchange/io.js';
 
 export interface EncodedBody {

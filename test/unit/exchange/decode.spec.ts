@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import * as zlib from 'node:zlib';
-import { decode } from '../../../lib/exchange/decode.js';
+import { decode } from '../../../lib/exchange/body.js';
 
 const { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } = zlib;
 /** Node has zstd since 22.15. */

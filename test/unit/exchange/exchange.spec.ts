@@ -8,8 +8,7 @@ import { createServer as createTlsServer, type TlsOptions, TLSSocket } from 'nod
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { certificateVerdict } from '../../../lib/exchange/response.js';
 import { classify, ExchangeFault } from '../../../lib/exchange/fault.js';
-import { ExchangeProgress } from '../../../lib/exchange/exchange-progress.js';
-import { exchange } from '../../../lib/exchange/exchange.js';
+import { exchange, ExchangeProgress } from '../../../lib/exchange/exchange.js';
 import { type ExchangeRequest } from '../../../lib/exchange/io.js';
 import { ServiceSimulator } from '../../../lib/testing/simulator.js';
 import { deadPort, httpServer, rawServer, type Loopback } from '../../helpers/loopback.js';
@@ -666,8 +665,7 @@ describe('Faults during the TLS handshake', () => {
       getProtocol: () => protocol,
     });
     const progress = new ExchangeProgress(hasCertificate);
-    progress.observe(request as never);
-    request.emit('socket', socket);
+    progress.onSocket(request as never, socket as never);
     return { progress, socket };
   }
 

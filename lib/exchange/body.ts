@@ -1,7 +1,86 @@
+import { type IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { codedError } from '../errors/service.error.js';
-import { parseJson } from './response.js';
+import { classify, type ClassifiedError } from './fault.js';
+import { isSuccess, parseJson } from './response.js';
+
+/** The body of a response without success may have this size, even if `maxResponseBytes` is smaller: it explains the failure. */
+const MIN_ERROR_BYTES = 65_536;
+
+/** What a body fails with. */
+type BodyFault = Partial<ClassifiedError> & Pick<ClassifiedError, 'kind'>;
+
+/** Reads the whole body of a response, and decodes it. */
+export function readBody(
+  incoming: IncomingMessage,
+  maxResponseBytes: number,
+  onBody: (body: Buffer) => void,
+  onFault: (fault: BodyFault) => void,
+): void {
+  const { headers, statusCode = 0 } = incoming;
+  const maxBytes = isSuccess(statusCode) ? maxResponseBytes : Math.max(maxResponseBytes, MIN_ERROR_BYTES);
+  const buffer = new BodyBuffer();
+  incoming.on('data', (chunk: Buffer) => {
+    if (buffer.length + chunk.length > maxBytes) onFault({ kind: 'too_large' });
+    else buffer.add(chunk);
+  });
+  incoming.on('error', (error) => onFault(classify(error)));
+  incoming.on('end', () => {
+    if (!incoming.complete) return onFault({ kind: 'reset' });
+    const body = buffer.toBuffer();
+    const encoding = headers['content-encoding'];
+    if (!encoding || body.length === 0) return onBody(body);
+    decode(body, encoding, maxBytes).then(onBody, (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ERR_BUFFER_TOO_LARGE') return onFault({ kind: 'too_large', reason: error.code });
+      // Keep a response without success: its status says what happened. A proxy may have replaced the body by a page of its
+      // own and kept the Content-Encoding header.
+      if (!isSuccess(statusCode)) return onBody(body);
+      onFault({ kind: 'protocol', reason: error.code });
+    });
+  });
+}
+
+/**
+ * Whether only the end of the connection ends the body, so that a cut body looks like a whole one
+ * (https://www.rfc-editor.org/rfc/rfc9112#section-6.3).
+ */
+export function isUntilClose({ headers }: IncomingMessage): boolean {
+  // Chunks end the body only if `chunked` is the last transfer coding. Node does not decode other codings.
+  const coding = headers['transfer-encoding'];
+  if (coding === undefined) return headers['content-length'] === undefined;
+  return !/(^|,)\s*chunked$/i.test(coding);
+}
+
+/**
+ * Collects the bytes of a body in one buffer, which doubles when it is full. A list of chunks would cost 200 bytes for each
+ * chunk, and a server may send chunks of one byte.
+ */
+class BodyBuffer {
+  length = 0;
+  #held: Buffer = Buffer.alloc(0);
+
+  add(chunk: Buffer): void {
+    const length = this.length + chunk.length;
+    // Most bodies are a single chunk, so use that chunk without a copy. A second chunk never fits into it and copies both.
+    if (this.length === 0) this.#held = chunk;
+    else {
+      if (length > this.#held.length) this.#grow(length);
+      chunk.copy(this.#held, this.length);
+    }
+    this.length = length;
+  }
+
+  toBuffer(): Buffer {
+    return this.#held.subarray(0, this.length);
+  }
+
+  #grow(length: number): void {
+    const grown = Buffer.allocUnsafe(2 * length);
+    this.#held.copy(grown, 0, 0, this.length);
+    this.#held = grown;
+  }
+}
 
 /** The content codings that a call asks for, for the Accept-Encoding header. */
 export const ACCEPTED_ENCODINGS = 'gzip, deflate, br';
