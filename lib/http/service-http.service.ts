@@ -127,7 +127,7 @@ export class ServiceHttpService {
 
   /**
    * Yields the entries of a list, page by page, for `for await`. A page is read when the entries of the one before have been
-   * taken, and no page is read after the caller has stopped. Pages are counted from 0, in the form of docs/recipes.md#page-after-page; for
+   * taken, and no page is read after the caller has stopped. Pages are counted from 0, in the form of docs/calls.md#lists; for
    * other lists pass `next`.
    * @throws ServiceApiError `invalid_response` for a page without a list (also one with the status PENDING), for an empty page before
    * the end, and for a page that was read before; everything that {@link get} throws

@@ -10,16 +10,19 @@ import {
  * docs/recipes.md.
  */
 export async function customerOf(customers: CustomersService, http: ServiceHttpService, app_user_id: string) {
-  const pathParams = { app_user_id };
-  const find = () => http.get<Customer>('/customers/v1/app-user-id/{app_user_id}', { pathParams });
+  const find = () =>
+    http.find<Customer>('/customers/v1/app-user-id/{app_user_id}', { pathParams: { app_user_id } });
+  let failure: unknown = new Error('The service does not show the customer that it has just created');
   try {
+    const created = await customers.create({ app_user_id });
     // The service may answer 201 without a body.
-    return (await customers.create({ app_user_id })) ?? (await find());
+    if (created) return created;
   } catch (error) {
     const { body, outcomeUnknown } = error as Partial<ServiceApiError>;
     if (body?.status !== 'CUSTOMER_ALREADY_EXISTS' && !outcomeUnknown) throw error;
-    return find().catch((fault: Partial<ServiceApiError>) => {
-      throw fault.status === 404 ? error : fault;
-    });
+    failure = error;
   }
+  const found = await find();
+  if (!found) throw failure;
+  return found;
 }

@@ -46,8 +46,6 @@ const OWN = new Set([
   'api-service-errors.ts',
   'countries.module.ts',
   'customer-of.ts',
-  'pages.ts',
-  'account-feed.ts',
   'when-ready.ts',
   'payment.processor.ts',
   'slow-reads.module.ts',
@@ -117,107 +115,27 @@ describe('docs/recipes.md', () => {
       await expect(find('other')).rejects.toMatchObject({ status: 503, outcomeUnknown: true });
     });
 
-    describe('recipe for paged reads', () => {
-      interface Body {
-        data?: { entries?: number[] } | number[];
-        content?: number[];
-      }
-      type Pages = (
-        read: (page: number) => Promise<Body>,
-        listOf: (body: Body) => number[] | undefined,
-        first?: number,
-      ) => AsyncGenerator<number>;
-      const load = async () => (await import((await written).path('pages.ts'))) as { pages: Pages };
-      const ALL = Array.from({ length: 250 }, (_, index) => index);
-      const LISTS: Record<string, [(list: number[]) => Body, (body: Body) => number[] | undefined]> = {
-        data: [(data) => ({ data }), ({ data }) => data as number[]],
-        'data.<name>': [
-          (entries) => ({ data: { entries } }),
-          ({ data }) => (data as Body['data'] & { entries?: number[] }).entries,
-        ],
-        content: [(content) => ({ content }), ({ content }) => content],
-      };
-      const COUNTS: Record<string, (total_pages: number) => object> = {
-        'page.total_pages': (total_pages) => ({ page: { number: 0, total_pages } }),
-        'total_pages at the top': (total_pages) => ({ total_pages }),
-        'no number of pages': () => ({ page: { number: 0 } }),
-      };
-      const FORMS = Object.keys(LISTS).flatMap((list) => Object.keys(COUNTS).map((count) => [list, count]));
-
-      it.each(FORMS)(
-        'pages() reads all entries of all pages if the list is in %s and the response has %s',
-        async (list, count) => {
-          const { pages } = await load();
-          const [place, listOf] = LISTS[list];
-          // The service sends fewer entries in a page than the caller requests.
-          const most = 40;
-          const requestedPages: number[] = [];
-          simulator.answer('GET', '/data/v2/history', ({ params }) => {
-            const page = Number(params.page);
-            requestedPages.push(page);
-            const entries = ALL.slice(page * most, (page + 1) * most);
-            return {
-              json: { status: 'OK', ...place(entries), ...COUNTS[count](Math.ceil(ALL.length / most)) },
-            };
-          });
-          const read = (page: number) =>
-            api.http.get<Body>('/data/v2/history', { params: { page, size: 100 } });
-          expect(await entriesOf(pages(read as never, listOf))).toEqual(ALL);
-          expect(requestedPages).toEqual(ALL.slice(0, count === 'no number of pages' ? 8 : 7));
-        },
+    it('accountFeed() of docs/calls.md requests no more pages than its caller consumes', async () => {
+      const { fences } = await readDocument('docs/calls.md');
+      const snippet = await writeSnippets(
+        fences.filter(({ file }) => file === 'account-feed.ts'),
+        { name: 'lists', stubs: true },
       );
-
-      it('pages() starts with the page that its caller names and reads as many pages as the service reports', async () => {
-        const { pages } = await load();
-        const requestedPages: number[] = [];
-        const read = async (page: number) => (
-          requestedPages.push(page),
-          { data: [page], page: { total_pages: 3 } }
-        );
-        const listOf = ({ data }: Body) => data as number[];
-        expect(await entriesOf(pages(read, listOf, 1))).toEqual([1, 2, 3]);
-        expect(await entriesOf(pages(read, listOf))).toEqual([0, 1, 2]);
-        expect(requestedPages).toEqual([1, 2, 3, 0, 1, 2]);
-      });
-
-      it('accountFeed() requests no more pages than its caller consumes', async () => {
-        const { accountFeed } = (await import((await written).path('account-feed.ts'))) as {
-          accountFeed: (...given: unknown[]) => AsyncGenerator<{ account_id: string }>;
-        };
-        const { customer_id } = await api.customers.create<{ customer_id: string }>({ app_user_id: 'feed' });
-        const entity = `entity-${customer_id}`;
-        simulator.clearRequests();
-        for await (const { account_id } of accountFeed(api.http, entity, 1)) {
-          expect(account_id).toBe(`current-${entity}`);
-          break;
-        }
-        const all = await entriesOf(accountFeed(api.http, entity, 1));
-        expect(all.map(({ account_id }) => account_id)).toEqual([`current-${entity}`, `savings-${entity}`]);
-        const requestedPages = simulator.apiRequests.map(({ path }) => /page=\d/.exec(path)?.[0]);
-        expect(requestedPages).toEqual(['page=0', 'page=0', 'page=1']);
-      });
-
-      it.each<[string, Body & { page?: object }, RegExp | number[]]>([
-        [
-          'fails if a page is empty and not the last',
-          { data: [], page: { total_pages: 3 } },
-          /^Page 0 is empty, although there should be 3 pages$/,
-        ],
-        ['fails if a page has no list', { page: { total_pages: 3 } }, /^Page 0 has no list$/],
-        ['fails if a page has its list in another place', { data: { entries: [1] } }, /^Page 0 has no list$/],
-        ['reads nothing if the only page is empty', { data: [], page: { total_pages: 1 } }, []],
-        ['reads nothing if the service reports no pages', { data: [], page: { total_pages: 0 } }, []],
-      ])('pages() %s', async (_, body, outcome) => {
-        const { pages } = await load();
-        const read = entriesOf(
-          pages(
-            async () => body,
-            ({ data }) => data as number[],
-          ),
-        );
-        if (Array.isArray(outcome)) expect(await read).toEqual(outcome);
-        else await expect(read).rejects.toThrow(outcome);
-      });
+      const { accountFeed } = (await import(snippet.path('account-feed.ts'))) as {
+        accountFeed: (...given: unknown[]) => AsyncGenerator<{ account_id: string }>;
+      };
+      const { customer_id } = await api.customers.create<{ customer_id: string }>({ app_user_id: 'feed' });
+      const entity = `entity-${customer_id}`;
+      simulator.clearRequests();
+      for await (const { account_id } of accountFeed(api.http, entity, 1)) {
+        expect(account_id).toBe(`current-${entity}`);
+        break;
+      }
+      const all = await entriesOf(accountFeed(api.http, entity, 1));
+      expect(all.map(({ account_id }) => account_id)).toEqual([`current-${entity}`, `savings-${entity}`]);
+      const requestedPages = simulator.apiRequests.map(({ path }) => /page=\d/.exec(path)?.[0]);
+      expect(requestedPages).toEqual(['page=0', 'page=0', 'page=1']);
+      await snippet.remove();
     });
 
     it('whenReady() fetches the results of a PENDING read until they are ready or its time is up', async () => {
