@@ -5,7 +5,7 @@ import { ServiceError, ServiceStartupError, messageSentence } from '../errors/in
 import { type Log } from '../telemetry/log.js';
 import { systemClock } from '../time/time.js';
 import { type Identity } from '../tls/client-identity.js';
-import { isUnsupportedInTls13 } from '../tls/certificate-summary.js';
+import { isUnsupportedInTls13 } from '../exchange/client-certificate.js';
 import { AsyncResource } from 'node:async_hooks';
 import { type TokenCache } from '../auth/token-cache.js';
 import { type ClientContext } from '../http/call.js';

@@ -1,4 +1,5 @@
-import { type Explanation, type Remedy } from './service.error.js';
+import { type Explanation } from './service.error.js';
+import { type FACTS, type Phrase, PHRASES, ROWS } from './explanations.js';
 
 /** Names an option for a message, with its variable: `oauth.clientSecret (SERVICE_CLIENT_SECRET_FILE)`. */
 export type DescribeOption = (option: string) => string;
@@ -7,32 +8,73 @@ export type DescribeOption = (option: string) => string;
 export interface AddressOption {
   /** The option that sets the address: `urls.baseUrl`. */
   option: string;
+  /** The option with the address of the API, for a hint about the token endpoint: the two addresses may be swapped. */
+  apiOption?: string;
   describeOption: DescribeOption;
 }
 
+/** What is known about an error, in the order of {@link ROWS}. Entries that are not a text are left out. */
+export type Words = readonly (string | false | undefined)[];
+
+type FactName = (typeof FACTS)[number];
+/** Values for the texts of the table. They may come from outside, for example from a server's certificate. */
+export type Facts = Readonly<Partial<Record<FactName, string | number | undefined>>>;
+
+/** A name in a text of the table: `<fact>`, or `{phrase or option}`. */
+const NAME = /<(\w+)>|\{([\w.]+)\}/g;
+
 /**
- * Fills in the placeholders of a message and its hint:
- * - `{status}` or another key of `values`: that value.
- * - in a hint, the path of an option, such as `{oauth.clientSecret}`: the option, at its first mention with its variable.
- * - in a hint, `{address}` and `{api}`: the options with the address of the request and of the API.
+ * Explains an error with the first row of the table that fits the words, and fills in the names in its texts:
+ * - `<host>`: the fact of this name. It is inserted as it is: braces in a fact stay what they are.
+ * - `{because}`: the phrase of this name.
+ * - `{http.proxy}`: the option of this name, at its first mention with its variable. `{address}` and `{api}` are the options with
+ *   the address of the request and of the API.
  *
- * The options that the hint mentions become those of the error, unless `options` lists others.
+ * The options of the hint become those of the error.
  */
-export function fillExplanation(
-  message: string,
-  { hint, options }: Remedy,
-  values: Readonly<Record<string, string | undefined>>,
-  { option: address, apiOption, describeOption }: AddressOption & { apiOption?: string },
-): Explanation {
-  const fill = (text: string, fillOther: (key: string) => string): string =>
-    text.replace(/\{([\w.]+)\}/g, (_, key: string) => (key in values ? (values[key] ?? '') : fillOther(key)));
-  const filled = { message: fill(message, (key) => key) };
-  if (hint === undefined) return filled;
-  const addresses: Record<string, string | undefined> = { address, api: apiOption };
-  const named = new Set<string>();
+export function explain(words: Words, facts: Facts, place: Partial<AddressOption> = {}): Explanation {
+  const text = words.filter(Boolean).join(' ');
+  const known = text.split(' ');
+  const pattern = Object.keys(ROWS).find((each) => fits(each, known));
+  const [message, hint] = pattern === undefined ? [''] : ROWS[pattern];
+  const addresses: Record<string, string | undefined> = { address: place.option, api: place.apiOption };
+  const options = new Set<string>();
   const nameOption = (key: string): string => {
     const option = addresses[key] ?? key;
-    return named.has(option) ? option : (named.add(option), describeOption(option));
+    if (options.has(option)) return option;
+    options.add(option);
+    return place.describeOption?.(option) ?? option;
   };
-  return { ...filled, hint: fill(hint, nameOption), options: options ?? [...named] };
+  const choose = (phrases: readonly Phrase[]): string => {
+    for (const phrase of phrases) {
+      const [when, part] = typeof phrase === 'string' ? ['', phrase] : phrase;
+      if (fits(when, known) && factsIn(part).every((fact) => facts[fact] !== undefined)) return part;
+    }
+    return '';
+  };
+  const fill = (part: string): string =>
+    part.replace(NAME, (_, fact: FactName | undefined, key: string) => {
+      if (fact !== undefined) return String(facts[fact] ?? '');
+      return key in PHRASES ? fill(choose(PHRASES[key])) : nameOption(key);
+    });
+  const filled = { words: text, message: fill(message) };
+  return hint === undefined ? filled : { ...filled, hint: fill(hint), options: [...options] };
+}
+
+/** Whether the words fit a pattern of the tables. */
+export function fits(pattern: string, words: readonly string[]): boolean {
+  let at = -1;
+  return pattern.split(' ').every((part) => {
+    const beginnings = part.split('|');
+    at = words.findIndex((word, index) => index > at && beginnings.some((each) => beginsWith(word, each)));
+    return at >= 0;
+  });
+}
+
+function beginsWith(word: string, part: string): boolean {
+  return part.startsWith('*') ? word.includes(part.slice(1)) : word.startsWith(part);
+}
+
+function factsIn(text: string): FactName[] {
+  return Array.from(text.matchAll(/<(\w+)>/g), ([, fact]) => fact as FactName);
 }

@@ -53,6 +53,13 @@ export type ServiceErrorCode =
   | `connection_${ConnectionErrorKind}`
   | TokenErrorCode;
 
+const WORDS = Symbol('words');
+
+/** The words by which the explanation of the error was chosen, for a log line; see explanations.ts. Undefined without such words. */
+export function explanationWords(error: unknown): string | undefined {
+  return error instanceof ServiceError ? (error as { [WORDS]?: string })[WORDS] : undefined;
+}
+
 /** What to do about an error. For operators of the application, never for its users. */
 export interface Remedy {
   hint?: string;
@@ -63,6 +70,8 @@ export interface Remedy {
 /** What happened, and what to do about it. */
 export interface Explanation extends Remedy {
   message: string;
+  /** @internal The words by which the explanation was chosen; see explanations.ts. For the log line of a failed call only. */
+  words?: string;
   /** Whether the message says that the call was or may have been executed, so that the hint need not say so. */
   saysOutcome?: boolean;
 }
@@ -86,10 +95,12 @@ export abstract class ServiceError extends Error {
 
   constructor(
     message: string,
-    details: Remedy & { retryable?: boolean; outcomeUnknown?: boolean; saysOutcome?: boolean } = {},
+    details: Partial<Explanation> & { retryable?: boolean; outcomeUnknown?: boolean } = {},
   ) {
     super(message);
-    const { options, retryable = false, outcomeUnknown = false, saysOutcome = false } = details;
+    const { options, retryable = false, outcomeUnknown = false, saysOutcome = false, words } = details;
+    // Not enumerable, so that nothing prints or copies the words but copyError().
+    if (words !== undefined) Object.defineProperty(this, WORDS, { value: words });
     const hint = outcomeUnknown && !saysOutcome ? explainDoubt(retryable, details.hint) : details.hint;
     this.retryable = retryable;
     // Not enumerable, like the name of Node's own errors.

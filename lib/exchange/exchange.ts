@@ -4,6 +4,7 @@ import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { setImmediate, systemClock } from '../time/time.js';
 import { isUntilClose, readBody } from './body.js';
+import { type OfferedCertificate, refusesHandshake, verdictOfEnd } from './client-certificate.js';
 import {
   CallCancelled,
   classify,
@@ -14,9 +15,7 @@ import {
   type ExchangePhase,
   FOREIGN_CONNECTION,
   IDLE_CONNECTION_TIMEOUT,
-  isHandshakeAlert,
   isUnsent,
-  mayBeCertificateRefusal,
 } from './fault.js';
 import { type ExchangeConnection, type ExchangeRequest, type ExchangeResponse } from './io.js';
 
@@ -54,7 +53,7 @@ class RunningExchange {
     reject: (reason: unknown) => void,
   ) {
     this.#request = request;
-    this.#progress = new ExchangeProgress(request.hasCertificate);
+    this.#progress = new ExchangeProgress(request.certificate);
     this.#resolve = resolve;
     this.#reject = reject;
   }
@@ -225,11 +224,10 @@ export class ExchangeProgress {
   #isAccepted = false;
   /** The server has sent its ServerHello, so an alert or reset from now on may be about our certificate. */
   #hasServerHello = false;
-  /** Whether a client certificate is offered to servers that ask for one. */
-  readonly #hasCertificate: boolean;
+  readonly #certificate: OfferedCertificate | undefined;
 
-  constructor(hasCertificate = false) {
-    this.#hasCertificate = hasCertificate;
+  constructor(certificate?: OfferedCertificate) {
+    this.#certificate = certificate;
   }
 
   onSocket(request: ClientRequest, socket: Socket | TLSSocket, connection?: ExchangeConnection): void {
@@ -247,32 +245,26 @@ export class ExchangeProgress {
     if (!pending) return this.#onConnected();
     socket.once(secure ? 'secureConnect' : 'connect', () => this.#onConnected());
     // Node emits `keylog` from the ServerHello on. The listener ignores the key material.
-    if (secure && this.#hasCertificate) socket.once('keylog', () => (this.#hasServerHello = true));
+    if (secure && this.#certificate) socket.once('keylog', () => (this.#hasServerHello = true));
     // A real socket accepts the request only once TCP has connected. The socket of a mock (nock 15, msw 3) accepts it before
     // and never emits `connect`. Count the request as sent then, so that a slow mock looks like a slow service.
     request.once('finish', () => socket.connecting && !socket.destroyed && this.#onConnected());
   }
 
   /** The details of a fault that occurs at this moment. */
-  describeFault({
-    kind,
-    alert,
-    certificateRefused: isSaid = false,
-  }: Partial<ClassifiedError>): Omit<ExchangeFaultDetails, 'kind'> {
+  describeFault({ kind, alert }: Partial<ClassifiedError>): Omit<ExchangeFaultDetails, 'kind'> {
     const { phase, reusedSocket } = this;
     const addresses = this.#socket?.autoSelectFamilyAttemptedAddresses;
-    // Over TLS 1.3, the server refuses our certificate only after the request was sent. It does not read the request then.
-    const isAfterSending = phase === 'sent' && this.isHandshakePending;
-    const isFailedHandshake = isAfterSending && isHandshakeAlert({ alert });
-    const certificateRefused = isSaid || (isFailedHandshake && this.#hasCertificate);
-    const mayBeRefusal = this.#hasCertificate && (isAfterSending || (isUnsent(this) && this.#hasServerHello));
+    // Over TLS 1.3, the server refuses our certificate only after the request was sent.
+    const isSent = !isUnsent(this);
+    const isPending = this.isHandshakePending && (isSent || this.#hasServerHello);
+    const handshake = { isOverForUs: isSent, isPending };
     return {
       // An error with the kind `proxy` occurs only before the tunnel is open, so nothing of the request was sent.
       phase: kind === 'proxy' ? 'connecting' : phase,
       reusedSocket,
-      certificateRefused,
-      certificateSuspected: !certificateRefused && mayBeRefusal && mayBeCertificateRefusal({ kind, alert }),
-      refusedInHandshake: isFailedHandshake || (isSaid && this.isHandshakePending),
+      certificateVerdict: verdictOfEnd({ kind, alert }, this.#certificate, handshake),
+      handshakeRefused: isSent && isPending && refusesHandshake(alert),
       ...(phase === 'connecting' && addresses && { addresses }),
     };
   }

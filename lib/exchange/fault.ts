@@ -1,4 +1,5 @@
 import { type ConnectionErrorKind } from '../errors/index.js';
+import { type CertificateVerdict } from './client-certificate.js';
 import { type ExchangeResponse } from './io.js';
 
 /**
@@ -42,12 +43,10 @@ export class ExchangeFault extends Error {
   readonly addresses?: readonly string[];
   /** Whether the request reused a keep-alive connection. */
   readonly reusedSocket: boolean = false;
-  /** Whether the server refused our client certificate, or requires one and got none. */
-  readonly certificateRefused: boolean = false;
-  /** Whether the server ended the handshake without a clear reason, so that it may have refused our client certificate. */
-  readonly certificateSuspected: boolean = false;
-  /** Whether the server ended the handshake with an alert, so that it has not read the request. */
-  readonly refusedInHandshake: boolean = false;
+  /** The verdict on our client certificate. Undefined if the fault has nothing to do with it. */
+  readonly certificateVerdict?: CertificateVerdict;
+  /** Whether the server ended the TLS handshake with an alert, so that it has not read the request, even if it was sent. */
+  readonly handshakeRefused: boolean = false;
 
   constructor(details: ExchangeFaultDetails) {
     super(`${details.kind} while ${details.phase}`);
@@ -92,8 +91,6 @@ export interface ClassifiedError {
   opensslText?: string;
   /** The number of the TLS alert with which the server ended the connection. */
   alert?: number;
-  /** Whether the alert says that the server refused our client certificate, or requires one and got none. */
-  certificateRefused: boolean;
 }
 
 /**
@@ -115,15 +112,6 @@ const ALERTS: Readonly<Record<string, number>> = {
   INTERNAL_ERROR: 80,
   CERTIFICATE_REQUIRED: 116,
 };
-const CERTIFICATE_ALERTS = new Set([42, 43, 44, 45, 46, 48, 49, 116]);
-/**
- * Alerts that end a handshake without naming the certificate as the cause, though it often is the cause: Erlang/OTP sends 40 for
- * a certificate without the extended key usage clientAuth, wolfSSL sends 47 for an RSA-PSS key, and other servers send 50 or
- * 51. Do not add 10, 20, 22 or 80: a server may also send those because of a request.
- */
-const HANDSHAKE_ALERTS = new Set([40, 47, 50, 51]);
-/** stunnel sends this alert for a client certificate with another host name than the configured one. Other servers send it for any fault. */
-const INTERNAL_ERROR = 80;
 
 const VERIFICATION_CODE =
   /^(CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|ERROR_IN_CERT|UNSPECIFIED|ERR_TLS_)/;
@@ -144,22 +132,6 @@ const KINDS: Readonly<Record<string, ConnectionErrorKind>> = {
   ERR_AGENT_CLOSED: 'closed',
 };
 
-/** Whether the server refuses a handshake with this alert, without saying why. */
-export function isHandshakeAlert({ alert = 0 }: Pick<ClassifiedError, 'alert'>): boolean {
-  return HANDSHAKE_ALERTS.has(alert);
-}
-
-/**
- * Whether a server that ended the handshake like this may have refused our certificate. Node's own https server, uvicorn and
- * lighttpd with GnuTLS close the connection without an alert.
- */
-export function mayBeCertificateRefusal({
-  kind,
-  alert = 0,
-}: Partial<Pick<ClassifiedError, 'kind' | 'alert'>>): boolean {
-  return kind === 'reset' || HANDSHAKE_ALERTS.has(alert) || alert === INTERNAL_ERROR;
-}
-
 /**
  * Turns an error of Node, OpenSSL or the system into one of our kinds, and keeps its code. The text of the error is not kept,
  * because the other side may have written it. The exception is OpenSSL's own text about the server's certificate.
@@ -170,12 +142,13 @@ export function classify(error: unknown): ClassifiedError {
   const code = given === 'ERR_PROXY_TIMEOUT' ? CONNECT_TIMEOUT : given;
   // Since Node 22.20, the codes of some alerts have a slash, as in ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE.
   const reason = code === 'EPROTO' ? opensslCode(message) : code?.replaceAll('/', '_');
-  const named = ALERTS[/_ALERT_([A-Z_]+)$/.exec(reason ?? '')?.[1] ?? ''];
-  const alert = Number(/SSL alert number (\d+)/.exec(message)?.[1] ?? named) || undefined;
   // An alert of the proxy is not about the client certificate, which only the service gets.
-  const certificateRefused = CERTIFICATE_ALERTS.has(alert ?? 0) && !code?.startsWith('ERR_PROXY_');
+  const isOfProxy = code?.startsWith('ERR_PROXY_') === true;
+  const named = ALERTS[/_ALERT_([A-Z_]+)$/.exec(reason ?? '')?.[1] ?? ''];
+  const number = /SSL alert number (\d+)/.exec(message)?.[1] ?? named;
+  const alert = (!isOfProxy && Number(number)) || undefined;
   const opensslText = code === 'UNSPECIFIED' ? /^[\w ,/()'-]{3,80}$/.exec(message)?.[0] : undefined;
-  return { kind: kindFromCode(code, message), reason, opensslText, alert, certificateRefused };
+  return { kind: kindFromCode(code, message), reason, opensslText, alert };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { type Agent, type IncomingHttpHeaders } from 'node:http';
 import { type Socket } from 'node:net';
 import { type Clock } from '../time/time.js';
+import { type OfferedCertificate } from './client-certificate.js';
 import { type Log } from '../telemetry/log.js';
 
 /** An agent. If it has `stateOf`, the exchange uses only connections that the agent knows. */
@@ -23,8 +24,8 @@ export interface ExchangeRequest {
   agent: ExchangeAgent;
   /** Whether the request may use a connection that was idle for long and may be closed, because it can be sent again then. */
   mayUseOlderConnection?: boolean;
-  /** Whether the agent offers a client certificate to servers that ask for one. */
-  hasCertificate?: boolean;
+  /** The client certificate that the agent offers to servers that ask for one. */
+  certificate?: OfferedCertificate;
   /** Milliseconds for the whole exchange, with the wait for a free connection and the body of the response. */
   timeoutMs: number;
   /** Milliseconds for the exchange without the wait for a free connection. Default: no limit but `timeoutMs`. */

@@ -1,15 +1,16 @@
 import {
-  type ServiceCertificateError,
   ServiceConnectionError,
   type ServiceError,
   serviceErrorCode,
   cleanText,
   ServiceApiError,
   type ApiErrorBody,
+  type Explanation,
 } from '../errors/index.js';
 import { type ExchangeFault } from '../exchange/fault.js';
-import { explainFault } from '../exchange/explain-fault.js';
-import { certificateRefusedError } from '../tls/certificate-error.js';
+import { isCertain } from '../exchange/client-certificate.js';
+import { explainFault, faultWords } from '../exchange/explain-fault.js';
+import { certificateRefusedError, explainCertificate } from '../tls/certificate-error.js';
 import { sentCorrelationId, type Call, type ErrorClient } from './call.js';
 import { outcomeFields } from './repeatability.js';
 import { withoutSlashes } from '../config/address.js';
@@ -25,14 +26,9 @@ export function faultToError(
   { options, identity }: ErrorClient,
 ): ServiceError {
   const { method, url, route, certificate } = call;
-  const { kind, phase, reason, certificateRefused } = fault;
+  const { kind, reason } = fault;
   const doubt = outcomeFields(call, { fault });
   const { describeOption } = options;
-  const { lastIssuer, keyType } = identity;
-  const sent = { lastIssuer, keyType, isTls13: phase !== 'connecting' };
-  const refusal = certificateRefused && certificateRefusedError(certificate, reason, describeOption, sent);
-  if (refusal && !doubt.outcomeUnknown) return refusal;
-  const where = `${call.name} at ${url.host}`;
   const place = {
     url,
     option: options.addresses.baseOption,
@@ -42,8 +38,18 @@ export function faultToError(
     hasCertificate: certificate !== undefined,
     http: options.http,
   };
+  const where = `${call.name} at ${url.host}`;
+  let explanation: Explanation;
+  if (isCertain(fault.certificateVerdict)) {
+    const { lastIssuer, keyType } = identity;
+    const refused = { certificate, keyType, lastIssuer, reason };
+    const words = faultWords(fault, place);
+    if (!doubt.outcomeUnknown) return certificateRefusedError(words, refused, describeOption);
+    const inDoubt = explainCertificate([...words, 'in-doubt'], refused, describeOption);
+    explanation = { ...inDoubt, message: `${where}: ${inDoubt.message}`, saysOutcome: true };
+  } else explanation = explainFault(where, fault, place);
   return new ServiceConnectionError({
-    ...(refusal ? lateRefusal(where, refusal, reason) : explainFault(where, fault, place)),
+    ...explanation,
     kind,
     method,
     path: url.pathname,
@@ -52,16 +58,6 @@ export function faultToError(
     ...doubt,
     correlationId: sentCorrelationId(call),
   });
-}
-
-function lateRefusal(
-  where: string,
-  { certificate, hint, options }: ServiceCertificateError,
-  reason?: string,
-) {
-  const which = certificate ? ` (fingerprint ${certificate.fingerprint256})` : '';
-  const message = `${where}: the server refused the client certificate${which} after the request was sent, so it may have been executed (${reason}).`;
-  return { message, hint, options, saysOutcome: true };
 }
 
 const MAX_MESSAGE = 500;
@@ -74,7 +70,7 @@ export function toResponseError(callResponse: CallResponse): ServiceApiError | S
   const json = parseBody(response);
   const body = isOfNock(response) ? undefined : readErrorBody(json, callResponse.secrets);
   const name = serviceErrorCode(body);
-  const { message: what, hint, options } = explainResponse(response, call, client, name);
+  const { message: what, hint, ...explanation } = explainResponse(response, call, client, name);
   const said = body?.message;
   const meaning = said && what ? `${toSentence(what)} ` : '';
   return new ServiceApiError({
@@ -85,7 +81,7 @@ export function toResponseError(callResponse: CallResponse): ServiceApiError | S
     credentialFault: isCredentialFault(response),
     message: `${callResponse.name}${name ? ` ${name}` : ''}${said ? `: ${said}` : `${what}.`}`,
     hint: hint && meaning + hint,
-    options,
+    ...explanation,
   });
 }
 

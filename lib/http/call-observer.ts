@@ -1,5 +1,5 @@
-import { ServiceApiError } from '../errors/index.js';
-import { certificateRefusal } from '../exchange/response.js';
+import { explanationWords, ServiceApiError } from '../errors/index.js';
+import { certificateVerdict } from '../exchange/client-certificate.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { type Outcome } from '../exchange/fault.js';
 import { eventErrorCode, reportCall } from '../telemetry/call-event.js';
@@ -23,14 +23,16 @@ export class CallObserver {
     const code = eventErrorCode(error, call.signal);
     const isErrorResponse = error instanceof ServiceApiError && error.code === 'api_error';
     this.#reportEvent(call, code);
-    this.#log(call, isErrorResponse ? String(error.status) : code);
+    const words = explanationWords(error);
+    this.#log(call, isErrorResponse ? String(error.status) : code, words && ` [${words}]`);
   }
 
   /** Warns that an attempt failed and that another one follows. */
   retrying(call: Call, outcome: Outcome): void {
     const { response, fault } = outcome;
     const reason = fault?.kind ?? String(response?.status);
-    const why = [reason, REFUSALS[certificateRefusal(outcome) ?? '']].filter(Boolean).join(', ');
+    const verdict = certificateVerdict(outcome);
+    const why = verdict ? `${reason}, the client certificate was ${verdict.replace('-', ' ')}` : reason;
     this.#client.io.log.warn(
       `${call.name}: ${why}${this.#describeId(call, response)}; another attempt follows`,
     );
@@ -53,11 +55,11 @@ export class CallObserver {
     });
   }
 
-  #log(call: Call, what: string): void {
+  #log(call: Call, what: string, words = ''): void {
     const { io, options } = this.#client;
     const durationMs = Math.round(performance.now() - call.startedAt);
     const details = options.http.logCalls ? this.#detailsOf(call) : this.#describeId(call, call.response);
-    io.log.debug(`${call.name}: ${what} after ${durationMs} ms${details}`);
+    io.log.debug(`${call.name}: ${what} after ${durationMs} ms${details}${words}`);
   }
 
   #detailsOf(call: Call): string {
@@ -82,8 +84,3 @@ function describeCredentials(call: Call): string {
   if (certificate && url.protocol === 'https:') kinds.push('client certificate');
   return kinds.length === 0 ? 'without credentials' : `with ${kinds.join(', ')}`;
 }
-
-const REFUSALS: Record<string, string> = {
-  refused: 'the client certificate was refused',
-  perhaps: 'the client certificate was perhaps refused',
-};

@@ -1,5 +1,6 @@
 import { type Credentials } from '../auth/authenticator.js';
-import { certificateRefusal, isSuccess, parseRetryAfter } from '../exchange/response.js';
+import { certificateVerdict } from '../exchange/client-certificate.js';
+import { isSuccess, parseRetryAfter } from '../exchange/response.js';
 import { CallCancelled, ExchangeFault, hadDeadConnection, type Outcome } from '../exchange/fault.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { delayAfterRetryAfter, retryDelay, nextTurn, systemClock, sleep, within } from '../time/time.js';
@@ -135,7 +136,7 @@ export class CallRunner {
       agent: identity.agentFor(call.url),
       // After a reconnect, use only a connection that the server is known to keep open.
       mayUseOlderConnection: isRepeatable(call) && !done.hasReconnected,
-      hasCertificate: call.certificate !== undefined,
+      certificate: call.certificate && { keyType: identity.keyType },
       timeoutMs,
       attemptTimeoutMs,
       connectTimeoutMs,
@@ -196,7 +197,7 @@ export class CallRunner {
     waitsForCertificate: boolean,
   ): Promise<boolean> {
     if (outcome.response?.status === 401 && (await this.#replaceToken(call, done))) return true;
-    if (done.hasOtherCertificate || certificateRefusal(outcome) === undefined) return false;
+    if (done.hasOtherCertificate || certificateVerdict(outcome) === undefined) return false;
     const { identity } = this.#client;
     const search = identity.findOther(call.certificate, outcome, 'api');
     // Later calls wait for this search. A call that cannot be sent again need not.
@@ -260,9 +261,9 @@ export class CallRunner {
 
   #faultToShow(fault: ExchangeFault, { timeoutMs, endsAt }: Call): ExchangeFault {
     // The shutdown closed the connection, which may look like any fault.
-    const { phase, reusedSocket, refusedInHandshake } = fault;
+    const { phase, reusedSocket, handshakeRefused } = fault;
     if (this.#client.calls.closed.aborted)
-      return new ExchangeFault({ kind: 'closed', phase, reusedSocket, refusedInHandshake });
+      return new ExchangeFault({ kind: 'closed', phase, reusedSocket, handshakeRefused });
     // The last attempt gets the rest of the call's time. The error shows the time limit that the caller knows, that of the call.
     const isLast = fault.kind === 'timeout' && fault.reason === undefined && performance.now() > endsAt - 5;
     return isLast ? new ExchangeFault({ ...fault, limitMs: timeoutMs }) : fault;

@@ -1,5 +1,6 @@
 import { isTransient, type ServiceConnectionError } from '../errors/index.js';
-import { certificateVerdict, isJsonObject, parseBody } from '../exchange/response.js';
+import { certificateVerdict, isCertain } from '../exchange/client-certificate.js';
+import { isJsonObject, parseBody } from '../exchange/response.js';
 import { type ExchangeFault, isUnsent, type Outcome } from '../exchange/fault.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { type Call } from './call.js';
@@ -39,7 +40,7 @@ export function isDuplicate(response: ExchangeResponse): boolean {
 
 /** Whether the fault proves that the server did not act: there was no connection yet, or the server refused us in the handshake. */
 function cannotHaveActed(fault: ExchangeFault): boolean {
-  return isUnsent(fault) || fault.refusedInHandshake;
+  return isUnsent(fault) || fault.handshakeRefused;
 }
 
 /**
@@ -47,7 +48,7 @@ function cannotHaveActed(fault: ExchangeFault): boolean {
  * after the service has acted, whatever the page says. A 401 with a Bearer challenge (RFC 6750, section 3) comes before.
  */
 function isRefusedBeforeExecution(response: ExchangeResponse): boolean {
-  if (certificateVerdict(response) === undefined) return true;
+  if (certificateVerdict({ response }) === undefined) return true;
   return response.status === 401 && /^bearer\b/i.test(response.headers['www-authenticate'] ?? '');
 }
 
@@ -74,7 +75,7 @@ export function outcomeFields(
 /** A generated key is lost when the call ends. Only a key that the caller supplied makes a later call with it safe. */
 function isRetryableByCaller(call: Call, { response, fault }: Outcome, outcomeUnknown: boolean): boolean {
   const isPassing = fault
-    ? isTransient(fault) && !fault.certificateRefused
+    ? isTransient(fault) && !isCertain(fault.certificateVerdict)
     : RETRYABLE_STATUS.has(response.status);
   if (isSafe(call)) return isPassing;
   if (call.details.hasCallerKey) return outcomeUnknown || isPassing;
@@ -83,7 +84,7 @@ function isRetryableByCaller(call: Call, { response, fault }: Outcome, outcomeUn
 
 /** Whether a call may be sent again after this fault. */
 export function isRetryableFault(call: Call, fault: ExchangeFault): boolean {
-  if (fault.kind === 'closed' || fault.certificateRefused || !isTransient(fault)) return false;
+  if (fault.kind === 'closed' || isCertain(fault.certificateVerdict) || !isTransient(fault)) return false;
   return isRepeatable(call) || cannotHaveActed(fault);
 }
 

@@ -2,104 +2,58 @@ import {
   ServiceCertificateError,
   type CertificateSummary,
   type DescribeOption,
-  fillExplanation,
+  explain,
+  type Explanation,
+  type Words,
 } from '../errors/index.js';
+import { isUnsupportedInTls13 } from '../exchange/client-certificate.js';
 import { formatDate } from '../time/time.js';
-import { describeCertificate, isUnsupportedInTls13 } from './certificate-summary.js';
+import { describeCertificate } from './certificate-summary.js';
 
-/**
- * A hint for a server that refused the chain that we send. A server that trusts only a root certificate needs all intermediate
- * certificates from the client.
- */
-export function missingIssuerHint(lastIssuer: string): string {
-  return `If that is right, the server may lack the certificate of "${lastIssuer}": put it after ours in tls.certificate.`;
-}
-
-/**
- * Why a server got no certificate although one is configured. OpenSSL omits the certificate, without an error, if the server's list
- * of signature algorithms has none for the type of its key.
- */
-export function notSentReason(keyType?: string): string {
-  return `was not sent, or did not arrive: the server accepts no key of this type${keyType ? ` (${keyType})` : ''}, or a proxy in front of it ended TLS`;
-}
-
-/** What to do about a certificate that was not sent. Options are in braces. */
-export function notSentHint(keyType?: string): string {
-  return isUnsupportedInTls13(keyType)
-    ? `TLS 1.3 has no signature for such a key. Generate an RSA key or one on P-256 with its certificate in the developer portal, and put them into {tls.certificate} and {tls.privateKey}.`
-    : `Ask the service's operator which types of keys the server accepts, and generate {tls.certificate} with such a key. If it has one, find out what ends TLS between this machine and the server.`;
-}
-
-/** Facts about a refused certificate, from which the error tells the likely cause. */
-interface RefusedIdentity {
+/** A client certificate that a server refused, or required and did not get. */
+export interface RefusedCertificate {
+  /** Undefined if none is offered to the server. */
+  certificate?: CertificateSummary;
+  keyType?: string;
   /** The issuer of the last certificate that we send; undefined if that certificate is self-signed. */
   lastIssuer?: string;
-  keyType?: string;
-  /** Whether the refusal came after our side of the handshake had ended, which happens only over TLS 1.3. */
-  isTls13?: boolean;
-  /** Whether the server said that it got no certificate. */
-  isReportedMissing?: boolean;
+  /** The code of the TLS alert or of OpenSSL, or `HTTP` and a status. */
+  reason?: string;
+  /** The host of the proxy that leads to the server. */
+  proxy?: string;
 }
 
-/**
- * The error for a client certificate that a server refused, or required and did not get.
- * @param reason the code of the TLS alert or of OpenSSL, or `HTTP` and a status
- */
+/** Explains a refusal of the client certificate. The words have the verdict: `certificate-refused` or `certificate-not-sent`. */
+export function explainCertificate(
+  words: Words,
+  refused: RefusedCertificate,
+  describeOption: DescribeOption,
+): Explanation {
+  const { certificate, keyType, ...facts } = refused;
+  const { issuer, fingerprint256: fingerprint, validFrom, validTo } = certificate ?? {};
+  const hasExpired = validTo && validTo.getTime() <= Date.now();
+  const own = {
+    ...facts,
+    keyType,
+    certificate: certificate && describeCertificate(certificate),
+    issuer,
+    fingerprint,
+    validFrom: validFrom && formatDate(validFrom),
+    validTo: validTo && formatDate(validTo),
+  };
+  const known = [...words, hasExpired && 'expired', isUnsupportedInTls13(keyType) && 'unsupported-key'];
+  return explain(known, own, { describeOption });
+}
+
+/** Makes the error for a client certificate that a server refused, or required and did not get. */
 export function certificateRefusedError(
-  certificate: CertificateSummary | undefined,
-  reason: string | undefined,
+  words: Words,
+  refused: RefusedCertificate,
   describeOption: DescribeOption,
-  identity: RefusedIdentity = {},
 ): ServiceCertificateError {
-  const { lastIssuer, keyType, isTls13, isReportedMissing } = identity;
-  const because = reason ? ` (${reason})` : '';
-  const isUnsent =
-    isReportedMissing === true ||
-    /CERTIFICATE_REQUIRED$/.test(reason ?? '') ||
-    (isTls13 === true && isUnsupportedInTls13(keyType));
-  const issuer = /UNKNOWN_CA|HTTP \d/.test(because) ? lastIssuer : undefined;
-  const { message, hint, options } = !certificate
-    ? explainMissing(because, describeOption)
-    : isUnsent
-      ? explainNotSent(certificate, because, describeOption, keyType)
-      : explainRefused(certificate, because, describeOption, issuer);
-  const details = { code: 'certificate_refused', certificate, message, hint, options } as const;
-  return new ServiceCertificateError([{ option: 'tls.certificate', message: `${message} ${hint}` }], details);
-}
-
-function explainRefused(
-  certificate: CertificateSummary,
-  because: string,
-  describeOption: DescribeOption,
-  lastIssuer?: string,
-) {
-  const { issuer, validFrom, validTo } = certificate;
-  const hasExpired = validTo.getTime() <= Date.now();
-  return {
-    message: `The server refused the client certificate: ${describeCertificate(certificate)}, issued by "${issuer}", valid from ${formatDate(validFrom)} to ${formatDate(validTo)}${because}.${hasExpired ? ' It has expired.' : ''}`,
-    hint: `${hasExpired ? 'Generate a new one in the developer portal. ' : ''}In the developer portal, compare the certificate that is listed for this application and this environment with ${describeOption('tls.certificate')}: the sandbox and production have separate certificates, and a revoked certificate stays revoked. Also check that the address belongs to the same environment, and check this machine's clock.${lastIssuer === undefined ? '' : ` ${missingIssuerHint(lastIssuer)}`}`,
-    options: ['tls.certificate'],
-  };
-}
-
-function explainNotSent(
-  certificate: CertificateSummary,
-  because: string,
-  describeOption: DescribeOption,
-  keyType?: string,
-) {
-  return fillExplanation(
-    `The client certificate ${notSentReason(keyType)}. It is {certificate}{because}.`,
-    { hint: notSentHint(keyType) },
-    { because, certificate: describeCertificate(certificate) },
-    { option: 'tls.certificate', describeOption },
-  );
-}
-
-function explainMissing(because: string, describeOption: DescribeOption) {
-  return {
-    message: `The server asks for a client certificate and none is offered${because}.`,
-    hint: `Set ${describeOption('tls.certificate')} and ${describeOption('tls.privateKey')} from the developer portal's authentication section, or use an address that does not ask for one.`,
-    options: ['tls.certificate', 'tls.privateKey'],
-  };
+  const explanation = explainCertificate(words, refused, describeOption);
+  const { certificate } = refused;
+  const message = `${explanation.message} ${explanation.hint}`;
+  const details = { code: 'certificate_refused', certificate, ...explanation } as const;
+  return new ServiceCertificateError([{ option: 'tls.certificate', message }], details);
 }

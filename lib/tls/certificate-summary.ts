@@ -59,15 +59,6 @@ export function keyTypeOf({ asymmetricKeyType: type, asymmetricKeyDetails }: Key
   return type?.toUpperCase().replace('ED', 'Ed');
 }
 
-/**
- * Whether TLS 1.3 has no signature algorithm for keys of this type (https://www.rfc-editor.org/rfc/rfc8446#section-4.2.3). OpenSSL
- * then sends an empty list in place of the certificate and reports no error. Brainpool keys are supported: OpenSSL 3.5 and
- * later use them with each other.
- */
-export function isUnsupportedInTls13(keyType = ''): boolean {
-  return /^(DSA$|P-224$|SM2$|sec|prime|c2|wap-|Oakley)/.test(keyType);
-}
-
 /** How often the dates are checked. A certificate may have a lifetime of an hour (SPIFFE) or a day. */
 const CHECK_PERIOD_MS = 600_000;
 /** How many certificates a log line names. The chain may be the list of all system roots, some of which have expired. */

@@ -3,7 +3,7 @@ import { type TlsSettings } from '../config/resolve-options.js';
 import { REREAD_MS, Rotating } from '../config/rotating.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Outcome } from '../exchange/fault.js';
-import { certificateRefusal } from '../exchange/response.js';
+import { certificateVerdict, isCertain } from '../exchange/client-certificate.js';
 import { type Log } from '../telemetry/log.js';
 import { daysLeft, describeCertificate, watchExpiry } from './certificate-summary.js';
 import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
@@ -152,7 +152,7 @@ export class IdentitySource {
     // A server that crashed ends the connection without an alert too, which should not cost a call of the tls function.
     const isCrash = outcome.fault?.kind === 'reset' && this.#isFunction;
     if (!this.#isReloadable || isCrash) return this.rotation.last !== refused?.fingerprint256;
-    const isSure = refused !== undefined && certificateRefusal(outcome) === 'refused';
+    const isSure = refused !== undefined && isCertain(certificateVerdict(outcome));
     const other = await this.rotation.findOther(refused?.fingerprint256, { server, isSure });
     return other !== undefined;
   }

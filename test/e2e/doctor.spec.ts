@@ -515,7 +515,7 @@ describe('The findings about a handshake', () => {
     ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', /the TLS connection failed \(ERR_SSL_TLSV1_ALERT_PROTOCOL_/],
     ['ERR_SSL_SSL_TLS_ALERT_HANDSHAKE_FAILURE', /the server ended the TLS handshake/],
   ])('name how it ended: %s', (reason, words) => {
-    const fault = { kind: 'tls' as const, reason, certificateRefused: false };
+    const fault = { kind: 'tls' as const, reason };
     const { message } = judgeServer(place, { established: false, fault, certificates: [] });
     expect(message).toMatch(words);
   });
@@ -533,7 +533,7 @@ describe('The findings about a handshake', () => {
   ])(
     'say that the client certificate is refused after %s (%d), with our handshake finished: %s',
     (reason, alert, established, words) => {
-      const fault = { kind: 'tls' as const, reason, alert, certificateRefused: false };
+      const fault = { kind: 'tls' as const, reason, alert };
       const facts = { established, fault, certificates: [], askedForCertificate: true };
       const finding = judgeClientCertificate({ ...place, certificate: summarize(parsed(leaf)) }, facts);
       expect(finding).toMatchObject({ status: 'failed', message: expect.stringMatching(words) });
@@ -619,7 +619,7 @@ describe('The start-up check', () => {
     await start({ imports }, logger);
     expect(logger.linesOf('ServiceModule')).toContainEqual(
       expect.stringMatching(
-        /^The start-up check failed \(token\.api\): .*invalid_client.*Check oauth\.clientId/,
+        /^The start-up check failed \(token\.api\): .*invalid_client.*Check oauth\.clientSecret/,
       ),
     );
     expect(secretsIn(everyForm(logger.lines), { secret: 'wrong-s3cret' })).toEqual([]);

@@ -347,15 +347,18 @@ describe('http.logCalls', () => {
   ] as const)(
     'logs each call with %s: its route, its outcome, and what authenticated it',
     async (mode, kinds) => {
+      const words = mode === 'mtls' ? mode : `no-certificate ${mode}`;
       expect(await linesOf(mode, true)).toEqual([
         `GET /banks/v1: 200 after N ms, 2 attempts, with ${kinds}, correlation id own-1`,
         `POST /customers/v1: 201 after N ms, 1 attempt, with ${kinds}`,
-        `GET /orders/v1/{}: 404 after N ms, 1 attempt, with ${kinds}, correlation id own-2`,
+        `GET /orders/v1/{}: 404 after N ms, 1 attempt, with ${kinds}, correlation id own-2 [api response 404 json ${words}]`,
       ]);
     },
   );
 
   it('is off by default, so that only calls that fail have a line', async () => {
-    expect(await linesOf('mtls')).toEqual(['GET /orders/v1/{}: 404 after N ms, correlation id own-2']);
+    expect(await linesOf('mtls')).toEqual([
+      'GET /orders/v1/{}: 404 after N ms, correlation id own-2 [api response 404 json mtls]',
+    ]);
   });
 });

@@ -4,7 +4,8 @@ import { type OAuthSettings } from '../../config/resolve-options.js';
 import { REREAD_MS, Rotating } from '../../config/rotating.js';
 import { readInTime, type Secret } from '../../config/secret.js';
 import { type DescribeOption, ServiceTokenError } from '../../errors/index.js';
-import { certificateRefusal, saysCertificateMissing } from '../../exchange/response.js';
+import { certificateVerdict, isCertain } from '../../exchange/client-certificate.js';
+import { faultWords } from '../../exchange/explain-fault.js';
 import { type Exchange, type ExchangeResponse } from '../../exchange/io.js';
 import { hadDeadConnection, captureOutcome } from '../../exchange/fault.js';
 import { eventErrorCode, type OnCall, reportCall } from '../../telemetry/call-event.js';
@@ -205,22 +206,24 @@ export class TokenEndpoint implements TokenSource {
       return this.#post(attempt, record);
     }
     record.response = response;
-    const verdict = certificateRefusal(outcome);
+    const verdict = certificateVerdict(outcome);
+    const hasCertificate = certificate !== undefined;
     if (identity && verdict) {
       record.hasOtherCertificate =
         !record.hasOtherCertificate &&
         (await untilAborted(identity.findOther(certificate, outcome, 'token'), attempt.signal));
       if (record.hasOtherCertificate) return this.#post(attempt, record);
-      const reason = fault ? fault.reason : `HTTP ${response.status}`;
-      if (verdict === 'refused')
-        throw certificateRefusedError(certificate, reason, place.describeOption, {
-          lastIssuer: identity.lastIssuer,
-          keyType: identity.keyType,
-          isTls13: fault !== undefined && fault.phase !== 'connecting',
-          isReportedMissing: response && saysCertificateMissing(response),
-        });
+      if (isCertain(verdict)) {
+        const words = fault
+          ? faultWords(fault, { ...place, server: 'token', hasCertificate })
+          : ['token response', String(response.status), `certificate-${verdict}`];
+        const reason = fault ? fault.reason : `HTTP ${response.status}`;
+        const { keyType, lastIssuer } = identity;
+        const refused = { certificate, keyType, lastIssuer, reason };
+        throw certificateRefusedError(words, refused, place.describeOption);
+      }
     }
-    if (fault) throw tokenConnectionError({ ...place, hasCertificate: certificate !== undefined }, fault);
+    if (fault) throw tokenConnectionError({ ...place, hasCertificate }, fault);
     return response;
   }
 
@@ -247,7 +250,7 @@ export class TokenEndpoint implements TokenSource {
       },
       body: form.toString(),
       agent,
-      hasCertificate: identity?.certificate !== undefined,
+      certificate: identity?.certificate && { keyType: identity.keyType },
       // After a reconnect, use only a connection that the server is known to keep open.
       mayUseOlderConnection: !reconnected,
       idleConnectionTimeoutMs: IDLE_CONNECTION_TIMEOUT_MS,

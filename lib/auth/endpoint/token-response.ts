@@ -1,17 +1,15 @@
 import { type Secret } from '../../config/secret.js';
-import { type AddressOption, hideCustomerId, ServiceTokenError } from '../../errors/index.js';
+import { type AddressOption, hideCustomerId } from '../../errors/index.js';
 import { type ExchangeResponse } from '../../exchange/io.js';
-import {
-  isFromSidecar,
-  isJsonObject,
-  isPage,
-  isSuccess,
-  parseBody,
-  parseRetryAfter,
-  requestsCertificateLate,
-} from '../../exchange/response.js';
+import { bodyKind, isJsonObject, isSuccess, parseBody, parseRetryAfter } from '../../exchange/response.js';
 import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
-import { cleanEndpointText, type TokenPlace, tokenRedirect, tokenRefusal } from './token-errors.js';
+import {
+  cleanEndpointText,
+  type TokenPlace,
+  tokenRedirect,
+  tokenRefusal,
+  unusableResponse,
+} from './token-errors.js';
 
 /** Common servers refuse longer headers, and 10,000 longer tokens would need too much memory. */
 const MAX_TOKEN_LENGTH = 16_384;
@@ -38,22 +36,13 @@ export function readTokenResponse(
 ): TokenGrant {
   const { status, headers } = response;
   const json = parseBody(response);
-  const page = json === undefined && isPage(response);
-  if (isSuccess(status) && !page && !(isJsonObject(json) && typeof json.error === 'string'))
+  const isError = isJsonObject(json) && typeof json.error === 'string';
+  if (isSuccess(status) && !isError && bodyKind(response) !== 'page')
     return readGrant(json, scope, status, place, secrets);
   if (status >= 300 && status < 400) throw tokenRedirect(place, status, headers.location, secrets);
   const seconds = parseRetryAfter(headers, now);
-  throw tokenRefusal({
-    status,
-    json,
-    isPage: page,
-    requestsCertificateLate: requestsCertificateLate(response),
-    isFromSidecar: place.url.protocol === 'http:' && isFromSidecar(response),
-    scope,
-    retryAfter: seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S),
-    secrets,
-    place,
-  });
+  const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
+  throw tokenRefusal(response, { scope, secrets, place, retryAfter });
 }
 
 /**
@@ -69,7 +58,7 @@ function readGrant(
   json: unknown,
   scope: string,
   status: number,
-  { option, describeOption }: AddressOption,
+  place: AddressOption,
   secrets: readonly Secret[],
 ): TokenGrant {
   const describeScope = (granted: unknown): string => {
@@ -78,14 +67,7 @@ function readGrant(
     return shown === hideCustomerId(scope) ? 'that of another customer, ' : `"${shown}", `;
   };
   const refuse = (why: string): never => {
-    throw new ServiceTokenError({
-      code: 'invalid_token_response',
-      message: `The token endpoint's response (HTTP ${status}) is not usable: ${why}.`,
-      hint: `Check ${describeOption(option)}. If it is right, tell the service's operator.`,
-      options: [option],
-      status,
-      scope,
-    });
+    throw unusableResponse(why, status, scope, place);
   };
   if (!isJsonObject(json)) return refuse('the body is not a JSON object');
   const { access_token: accessToken, token_type: tokenType, expires_in: expiresIn, scope: granted } = json;

@@ -3,17 +3,21 @@ import { isIP } from 'node:net';
 import { connect, type DetailedPeerCertificate, type SecureContext, type TLSSocket } from 'node:tls';
 import { type Secret } from '../../config/secret.js';
 import { type CertificateSummary, cleanText } from '../../errors/index.js';
-import { explainFault, type ExplainedFault, type FaultPlace } from '../../exchange/explain-fault.js';
 import {
-  classify,
-  type ClassifiedError,
-  CONNECT_TIMEOUT,
-  isHandshakeAlert,
-  mayBeCertificateRefusal,
-} from '../../exchange/fault.js';
+  type CertificateVerdict,
+  isUnsupportedInTls13,
+  verdictOfEnd,
+} from '../../exchange/client-certificate.js';
+import {
+  explainFault,
+  type ExplainedFault,
+  type FaultPlace,
+  faultWords,
+} from '../../exchange/explain-fault.js';
+import { classify, type ClassifiedError, CONNECT_TIMEOUT } from '../../exchange/fault.js';
 import { formatDate } from '../../time/time.js';
-import { certificateRefusedError } from '../../tls/certificate-error.js';
-import { isUnsupportedInTls13, summarize } from '../../tls/certificate-summary.js';
+import { explainCertificate } from '../../tls/certificate-error.js';
+import { summarize } from '../../tls/certificate-summary.js';
 import { attemptTimeoutPerAddress, authorityOf, ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
 import { failed, type Finding, ok, skipped, warning } from './report.js';
 
@@ -134,7 +138,7 @@ const NOT_YET_VALID = 'CERT_NOT_YET_VALID';
 /** Judges whether the server can be reached and its certificate is valid. The client certificate is judged separately. */
 export function judgeServer(place: ServerPlace, facts: HandshakeFacts): Finding {
   const { established, fault, certificates, version, notVerified, words } = facts;
-  if (!established && isAboutClientCertificate(facts))
+  if (!established && verdictOfHandshake(place, facts))
     return skipped('The server ended the handshake before its own certificate could be judged.');
   if (!established) return explain(place, { kind: 'tls', ...fault });
   const leaf = certificates.at(0);
@@ -195,7 +199,8 @@ function isSignedBy(certificate: X509Certificate, by: X509Certificate): boolean 
 export function judgeClientCertificate(place: ServerPlace, facts: HandshakeFacts): Finding {
   const { certificate, describeOption } = place;
   const { askedForCertificate } = facts;
-  if (isAboutClientCertificate(facts)) return explainRefusal(place, facts);
+  const verdict = verdictOfHandshake(place, facts);
+  if (verdict) return explainRefusal(place, facts, verdict);
   if (askedForCertificate === undefined)
     return skipped('This runtime does not show whether the server asks for a client certificate.');
   if (!certificate)
@@ -212,15 +217,18 @@ export function judgeClientCertificate(place: ServerPlace, facts: HandshakeFacts
   if (isNotSent(place, facts))
     return warning(
       `The server asked for the client certificate, and "${certificate.subject}" was not sent: TLS 1.3 has no signature algorithm for a key of its type (${place.keyType}). The server accepted the connection without a certificate.`,
-      explainRefusal(place, facts).remedy ?? '',
+      explainRefusal(place, facts, 'not-sent').remedy ?? '',
     );
   return ok(`The server asked for the client certificate, and did not refuse "${certificate.subject}".`);
 }
 
-/** Whether the connection most likely ended because of the client certificate. */
-function isAboutClientCertificate({ fault, askedForCertificate }: HandshakeFacts): boolean {
-  if (!fault) return false;
-  return fault.certificateRefused || (askedForCertificate === true && mayBeCertificateRefusal(fault));
+/** The verdict on the client certificate. Undefined if the connection did not end, or certainly not because of the certificate. */
+function verdictOfHandshake(place: ServerPlace, facts: HandshakeFacts): CertificateVerdict | undefined {
+  const { certificate, keyType } = place;
+  const { fault, established, askedForCertificate } = facts;
+  const handshake = { isOverForUs: established, isPending: askedForCertificate === true };
+  const verdict = fault && verdictOfEnd(fault, { keyType }, handshake);
+  return verdict && (!certificate || isNotSent(place, facts)) ? 'not-sent' : verdict;
 }
 
 /** Whether OpenSSL sends no client certificate, because TLS 1.3 has no signature algorithm for its key. */
@@ -229,18 +237,21 @@ function isNotSent({ keyType }: ServerPlace, { version }: HandshakeFacts): boole
 }
 
 /** The server refused the client certificate, or requires one and none was offered. */
-function explainRefusal(place: ServerPlace, facts: HandshakeFacts): Finding {
-  const { certificate, describeOption, keyType, server, proxy } = place;
-  const { established, version, fault = { kind: 'tls' } } = facts;
+function explainRefusal(
+  place: ServerPlace,
+  { fault = { kind: 'tls' } }: HandshakeFacts,
+  certificateVerdict: CertificateVerdict,
+): Finding {
+  const { certificate, describeOption, keyType, server } = place;
   const { kind, reason = 'the connection ended' } = fault;
-  if (!certificate && server === 'token') return explain(place, { kind, reason, certificateRefused: true });
-  const sent = { keyType, isTls13: version === 'TLSv1.3' };
-  const { message, hint = '' } = certificateRefusedError(certificate, reason, describeOption, sent);
-  const isSaid = fault.certificateRefused || (established && isHandshakeAlert(fault));
-  if (isSaid || !certificate || isNotSent(place, facts)) return failed(message, hint);
-  const other = proxy ? `a firewall, or the proxy ${new URL(proxy.reveal()).host}` : 'a firewall';
-  const unsure = `The server asked for the client certificate and then ended the connection. Most likely it refused the certificate; otherwise ${other} ended the connection`;
-  return failed(message.replace(/^[^:]*/, unsure), hint);
+  const refusal = { kind, reason, certificateVerdict };
+  if (!certificate && server === 'token') return explain(place, refusal);
+  const to = { ...place, hasCertificate: certificate !== undefined };
+  const words = [...faultWords({ ...refusal, phase: 'connecting' }, to), 'doctor'];
+  const proxy = place.proxy && new URL(place.proxy.reveal()).host;
+  const refused = { certificate, keyType, reason, proxy };
+  const { message, hint = '' } = explainCertificate(words, refused, describeOption);
+  return failed(message, hint);
 }
 
 /** For example `"CN=api.service.example, O=Service"`. */

@@ -109,14 +109,22 @@ export const serviceErrors = {
     const usual = TOKEN_FAULTS[code];
     if (typeof usual === 'string') return new ServiceTokenError({ ...options, scope, code, message: usual });
     const { status = usual.status, error = usual.error, error_description, retryAfter } = options;
-    const json = { error, error_description };
-    const place = { option: 'urls.sandboxAuthUrl', apiOption: BASE_OPTION, describeOption };
-    return tokenRefusal({ status, json, scope, retryAfter, secrets: [], place });
+    const response = toExchangeResponse({ status, data: { error, error_description } });
+    const url = new URL('https://auth.invalid/oauth2/token');
+    const place = { url, option: 'urls.sandboxAuthUrl', apiOption: BASE_OPTION, describeOption };
+    return tokenRefusal(response, { scope, retryAfter, secrets: [], place });
   },
 
   /** The server refused the client certificate: code `certificate_refused`. */
   certificate(certificate?: CertificateSummary, reason?: string): ServiceCertificateError {
-    return certificateRefusedError(certificate, reason, describeOption);
+    const isSent = certificate && !reason?.endsWith('_CERTIFICATE_REQUIRED');
+    const words = [
+      'api fault tls sent',
+      reason,
+      isSent ? 'certificate-refused' : 'certificate-not-sent',
+      !certificate && 'no-certificate',
+    ];
+    return certificateRefusedError(words, { certificate, reason }, describeOption);
   },
 
   /** The input of a call was refused. Doubles already check their input like the real services. */

@@ -549,7 +549,7 @@ describe('Token endpoint: refused client secret', () => {
       const error = await rejectionOf(request());
       expect(error).toMatchObject({ code: 'token_refused', ...body, status });
       expect(textOfError(error)).toMatch(
-        /refuses the credentials .*oauth\.clientId.*oauth\.clientSecret.*developer portal.*secret.* the previous one is invalid.*value with # needs quotes, and with expandVariables .* a \$ needs a backslash before it; docker run --env-file keeps/,
+        /refuses the credentials .*oauth\.clientSecret.*oauth\.clientId.*developer portal.*secret.* the previous one is invalid.*value with # needs quotes, and with expandVariables .* a \$ needs a backslash before it; docker run --env-file keeps/,
       );
       expect(error.options).toEqual(['oauth.clientSecret', 'oauth.clientId']);
       for (let call = 0; call < 50; call += 1) {

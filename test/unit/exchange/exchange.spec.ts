@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { Duplex } from 'node:stream';
 import { createServer as createTlsServer, type TlsOptions, TLSSocket } from 'node:tls';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { certificateVerdict } from '../../../lib/exchange/response.js';
+import { certificateVerdict, isCertain, verdictOfEnd } from '../../../lib/exchange/client-certificate.js';
 import { classify, ExchangeFault } from '../../../lib/exchange/fault.js';
 import { exchange, ExchangeProgress } from '../../../lib/exchange/exchange.js';
 import { type ExchangeRequest } from '../../../lib/exchange/io.js';
@@ -422,6 +422,10 @@ describe('exchange()', () => {
 const coded = (code: string | undefined, message = '') => Object.assign(new Error(message), { code });
 
 describe('classify()', () => {
+  /** Whether the alert itself says so, also outside of a handshake. */
+  const isCertificateRefused = (classified: ReturnType<typeof classify>): boolean =>
+    isCertain(verdictOfEnd(classified, {}, { isOverForUs: false, isPending: false }));
+
   it.each([
     ['ECONNREFUSED', 'refused'],
     ['ENOTFOUND', 'dns'],
@@ -438,7 +442,7 @@ describe('classify()', () => {
     ['ERR_AGENT_CLOSED', 'closed'],
     ['EMFILE', 'network'],
   ])('classifies the error code %s as kind %s', (code, kind) => {
-    expect(classify(coded(code))).toEqual({ kind, reason: code, certificateRefused: false });
+    expect(classify(coded(code))).toEqual({ kind, reason: code });
   });
 
   it('classifies a proxy that does not respond as a connect timeout', () => {
@@ -467,12 +471,9 @@ describe('classify()', () => {
   ])(
     'takes the reason of an EPROTO error only from a well-formed message of OpenSSL: %s',
     (message, reason, alert) => {
-      expect(classify(coded('EPROTO', `write EPROTO 80D2:${message}`))).toEqual({
-        kind: 'tls',
-        reason,
-        alert,
-        certificateRefused: alert === 48,
-      });
+      const classified = classify(coded('EPROTO', `write EPROTO 80D2:${message}`));
+      expect(classified).toEqual({ kind: 'tls', reason, alert });
+      expect(isCertificateRefused(classified)).toBe(alert === 48);
     },
   );
 
@@ -505,13 +506,15 @@ describe('classify()', () => {
     ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', ''],
     ...[42, 43, 44, 45, 46, 48, 49, 116].map((alert) => ['EPROTO', `SSL alert number ${alert}`]),
   ])('classifies %s %s as a refusal of our client certificate', (code, message) => {
-    expect(classify(coded(code, message))).toMatchObject({ kind: 'tls', certificateRefused: true });
+    const classified = classify(coded(code, message));
+    expect(classified.kind).toBe('tls');
+    expect(isCertificateRefused(classified)).toBe(true);
   });
 
   it.each([41, 47, 50, 115])(
     'does not classify TLS alert %d as a refusal of our client certificate',
     (alert) => {
-      expect(classify(coded('EPROTO', `SSL alert number ${alert}`)).certificateRefused).toBe(false);
+      expect(isCertificateRefused(classify(coded('EPROTO', `SSL alert number ${alert}`)))).toBe(false);
     },
   );
 
@@ -527,16 +530,12 @@ describe('classify()', () => {
   ])(
     'classifies the message "%s" of an error without a code as %s, and does not keep the message',
     (message, kind) => {
-      expect(classify(coded(undefined, message))).toEqual({
-        kind,
-        reason: undefined,
-        certificateRefused: false,
-      });
+      expect(classify(coded(undefined, message))).toEqual({ kind, reason: undefined });
     },
   );
 
   it.each([undefined, null, 'a text', 7])('classifies the thrown value %p as a network fault', (thrown) => {
-    expect(classify(thrown)).toMatchObject({ kind: 'network', certificateRefused: false });
+    expect(classify(thrown)).toEqual({ kind: 'network' });
   });
 });
 
@@ -547,7 +546,7 @@ describe('Certificate verdict of a response', () => {
   it.each([
     [
       'an nginx page about a missing certificate',
-      'refused',
+      'not-sent',
       400,
       HTML,
       '<center>No required SSL certificate was sent</center>',
@@ -561,13 +560,13 @@ describe('Certificate verdict of a response', () => {
     ],
     [
       'an nginx page without a content type',
-      'refused',
+      'not-sent',
       400,
       undefined,
       ' \n<html>No required SSL certificate was sent',
     ],
     ['status 495 of nginx', 'refused', 495, JSON_TYPE, '{}'],
-    ['status 496 of nginx', 'refused', 496, undefined, ''],
+    ['status 496 of nginx', 'not-sent', 496, undefined, ''],
     [
       'a 403 page that names the client certificate',
       'refused',
@@ -577,12 +576,12 @@ describe('Certificate verdict of a response', () => {
     ],
     [
       'a 403 page of HAProxy that names no cause',
-      'perhaps',
+      'perhaps-refused',
       403,
       HTML,
       '<h1>403 Forbidden</h1>Request forbidden.',
     ],
-    ['a 401 page of HAProxy that names no cause', 'perhaps', 401, undefined, '<html><h1>401</h1>'],
+    ['a 401 page of HAProxy that names no cause', 'perhaps-refused', 401, undefined, '<html><h1>401</h1>'],
     ['a 400 page that names no certificate', undefined, 400, HTML, '<h1>Bad Request</h1>'],
     [
       'a 403 with a JSON error of the service',
@@ -604,7 +603,7 @@ describe('Certificate verdict of a response', () => {
   ])('certificateVerdict() of %s is %s', (_, verdict, status, type, text) => {
     const headers = type === undefined ? {} : { 'content-type': type };
     const response = { status, statusText: '', headers, body: Buffer.from(text), untilClose: false };
-    expect(certificateVerdict(response)).toBe(verdict);
+    expect(certificateVerdict({ response })).toBe(verdict);
   });
 });
 
@@ -664,7 +663,7 @@ describe('Faults during the TLS handshake', () => {
       bytesRead: 0,
       getProtocol: () => protocol,
     });
-    const progress = new ExchangeProgress(hasCertificate);
+    const progress = new ExchangeProgress(hasCertificate ? {} : undefined);
     progress.onSocket(request as never, socket as never);
     return { progress, socket };
   }
@@ -716,9 +715,9 @@ describe('Faults during the TLS handshake', () => {
     expect(made.progress.isHandshakePending).toBe(expected);
   });
 
-  const REFUSED = { certificateRefused: true, certificateSuspected: false, refusedInHandshake: true };
-  const SUSPECTED = { certificateRefused: false, certificateSuspected: true, refusedInHandshake: false };
-  const UNRELATED = { certificateRefused: false, certificateSuspected: false, refusedInHandshake: false };
+  const REFUSED = { certificateVerdict: 'refused', handshakeRefused: true };
+  const SUSPECTED = { certificateVerdict: 'perhaps-refused', handshakeRefused: false };
+  const UNRELATED = { certificateVerdict: undefined, handshakeRefused: false };
   const FOUR = [40, 47, 50, 51];
   /** Alerts that a request can cause too: unexpected_message, bad_record_mac, record_overflow. */
   const OTHERS = [10, 20, 22];
@@ -730,7 +729,7 @@ describe('Faults during the TLS handshake', () => {
     [
       'over TLS 1.3 to a client without a certificate',
       FOUR,
-      { ...UNRELATED, refusedInHandshake: true },
+      { ...UNRELATED, handshakeRefused: true },
       { hasCertificate: false },
       ['secureConnect'],
     ],
@@ -755,9 +754,7 @@ describe('Faults during the TLS handshake', () => {
     for (const alert of alerts) {
       const { progress, socket } = observeProgress(kind);
       for (const event of events) socket.emit(event);
-      expect(progress.describeFault({ kind: 'tls', alert, certificateRefused: false })).toMatchObject(
-        expected,
-      );
+      expect(progress.describeFault({ kind: 'tls', alert })).toMatchObject(expected);
     }
   });
 

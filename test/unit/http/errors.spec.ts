@@ -6,7 +6,7 @@ import {
   type CertificateSummary,
   type ConnectionErrorKind,
   describeError,
-  fillExplanation,
+  explain,
   ServiceApiError,
   ServiceCertificateError,
   ServiceConnectionError,
@@ -15,6 +15,7 @@ import {
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
 import { Secret } from '../../../lib/config/secret.js';
+import { verdictOfEnd } from '../../../lib/exchange/client-certificate.js';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/fault.js';
 import { Call } from '../../../lib/http/call.js';
 import { answerOf, type ExceptionAnswer, toHttpException } from '../../../lib/answers/answer.js';
@@ -95,6 +96,7 @@ describe('Errors of responses', () => {
     [496, ''],
   ])('say that the certificate was not sent, with the type of its key, for %i %s', (status, body) => {
     expect(explained(status, body, {}, '/a', { keyType: 'Ed25519', lastIssuer: 'CN=ca' })).toEqual({
+      words: expect.stringMatching(/certificate-not-sent/),
       message:
         ': the client certificate was not sent, or did not arrive: the server accepts no key of this type (Ed25519), or a proxy in front of it ended TLS',
       hint: expect.stringMatching(/^Ask .* which types of keys/),
@@ -277,7 +279,7 @@ describe('Errors of calls without a complete response', () => {
     [tls('X_ALERT_HANDSHAKE_FAILURE'), /It may require a client certificate/, /Check tls/, 'tls.certificate'],
     [early('X_ALERT_HANDSHAKE_FAILURE'), /no cipher in common with this client/, /operator/, BASE],
     [
-      { ...tls('X_ALERT_INTERNAL_ERROR'), certificateSuspected: true },
+      { ...tls('X_ALERT_INTERNAL_ERROR'), certificateVerdict: 'perhaps-refused' },
       /It may have refused the client certificate/,
       /^Check tls\.certificate: .*clientAuth/,
       'tls.certificate',
@@ -292,7 +294,7 @@ describe('Errors of calls without a complete response', () => {
     [reset('ECONNRESET'), /before anything was sent, .* Most likely a firewall/, /operator whether/, BASE],
     [of('reset')(), /ended before the whole response had arrived\.$/],
     [
-      { ...of('reset')('ECONNRESET'), certificateSuspected: true },
+      { ...of('reset')('ECONNRESET'), certificateVerdict: 'perhaps-refused' },
       /before the first byte of a response.* refused the client certificate .*, or it crashed or restarted\.$/,
       /^Check tls\.certificate: /,
       'tls.certificate',
@@ -376,7 +378,7 @@ describe('Errors of calls without a complete response', () => {
     ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', undefined, false],
     ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED', 'CN=Intermediate', false],
   ])('after %s with a last certificate issued by %s name the issuer: %j', (reason, lastIssuer, isNamed) => {
-    const fault = { phase: 'connecting' as const, reason, certificateRefused: true };
+    const fault = { phase: 'connecting', reason, certificateVerdict: 'refused' } as const;
     const { hint = '' } = faulty(fault, { lastIssuer });
     expect(/lack the certificate of "CN=Intermediate"/.test(hint)).toBe(isNamed);
   });
@@ -389,7 +391,9 @@ describe('Errors of calls without a complete response', () => {
     'after the certificate alert %s, %s, with a key of type %s say that the certificate was not sent: %s',
     (_, phase, keyType, isUnsent) => {
       const reason = 'ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE';
-      const fault = { phase, reason, certificateRefused: true, refusedInHandshake: true };
+      const handshake = { isOverForUs: phase === 'sent', isPending: true };
+      const certificateVerdict = verdictOfEnd({ alert: 42 }, { keyType }, handshake);
+      const fault = { phase, reason, certificateVerdict, handshakeRefused: true };
       const { message, hint = '' } = faulty(fault, { keyType });
       expect(message.includes(`accepts no key of this type (${keyType})`)).toBe(isUnsent);
       expect(/^TLS 1\.3 has no signature for such a key/.test(hint)).toBe(isUnsent);
@@ -402,7 +406,7 @@ describe('Errors of calls without a complete response', () => {
     ['POST', { kind: 'reset' }, true],
     ['DELETE', { kind: 'timeout', phase: 'reading' }, true],
     ['POST', { kind: 'reset', phase: 'connecting' }, false],
-    ['POST', { certificateRefused: true }, true],
+    ['POST', { certificateVerdict: 'refused' }, true],
   ])('of a %s after %j have outcomeUnknown %p', (method, fault, outcomeUnknown) => {
     expect(faulty(fault, { method })).toMatchObject({ outcomeUnknown, method, path: '/banks/v1' });
   });
@@ -799,17 +803,26 @@ describe('The hint of an error', () => {
   });
 
   it('lists the options that it names, each once with its variable', () => {
-    const hint = 'Check {address} and {appToken}; {address} is for the {environment}.';
-    const values = { environment: 'sandbox' };
-    const names = { option: 'urls.baseUrl', describeOption: describeOption('ksa') };
-    expect(fillExplanation('No answer', { hint }, values, names)).toEqual({
-      message: 'No answer',
-      hint: 'Check urls.baseUrl (SERVICE_KSA_BASE_URL) and appToken (SERVICE_KSA_APP_TOKEN); urls.baseUrl is for the sandbox.',
-      options: ['urls.baseUrl', 'appToken'],
+    const names = {
+      option: 'urls.authUrl',
+      apiOption: 'urls.baseUrl',
+      describeOption: describeOption('ksa'),
+    };
+    expect(explain(['token response 401 json token_unavailable'], { said: 'HTTP 401' }, names)).toEqual({
+      words: 'token response 401 json token_unavailable',
+      message: expect.stringMatching(/^The response does not come from the token endpoint.* \(HTTP 401\)\.$/),
+      hint: expect.stringMatching(
+        /^Check urls\.authUrl \(SERVICE_KSA_AUTH_URL\) and urls\.baseUrl \(SERVICE_KSA_BASE_URL\): they may be swapped\. urls\.authUrl is written/,
+      ),
+      options: ['urls.authUrl', 'urls.baseUrl', 'oauth.mtls', 'oauth.clientId', 'oauth.clientSecret'],
     });
-    expect(fillExplanation('', { hint, options: ['http.proxy'] }, values, names).options).toEqual([
-      'http.proxy',
-    ]);
+  });
+
+  it('inserts a text from outside as it is, also if the text looks like a name of the table', () => {
+    const said = 'HTTP 400, {credentials} <host> {http.proxy} $& $1';
+    const { message, options } = explain(['token response 400 json token_refused'], { said, host: 'h' });
+    expect(message).toBe(`The token endpoint refuses a token (${said}).`);
+    expect(options).toEqual(['address', 'oauth.clientId']);
   });
 
   it('is absent if there is nothing to do', () => {

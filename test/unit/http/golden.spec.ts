@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { explanationWords } from '../../../lib/errors/index.js';
 import { ExchangeFault } from '../../../lib/exchange/fault.js';
 import { createAuthority, issue } from '../../helpers/certificates.js';
 import { makeClient } from '../../helpers/make-client.js';
@@ -223,24 +224,29 @@ interface FaultRow {
 /** How the names of situations describe the fields of a fault. */
 const NAMES: Partial<Record<keyof Fault, string>> = {
   reusedSocket: 'reused connection',
-  certificateRefused: 'certificate refused',
-  certificateSuspected: 'certificate suspected',
-  refusedInHandshake: 'in the handshake',
+  handshakeRefused: 'in the handshake',
   addresses: 'two addresses',
   opensslText: "OpenSSL's text",
   limitMs: 'with its limit',
 };
 const REUSED = { reusedSocket: true };
-const SUSPECTED = { certificateSuspected: true };
-const REFUSED = { certificateRefused: true };
-const IN_HANDSHAKE = { ...REFUSED, refusedInHandshake: true };
+const SUSPECTED = { certificateVerdict: 'perhaps-refused' } as const;
+const REFUSED = { certificateVerdict: 'refused' } as const;
+const IN_HANDSHAKE = { ...REFUSED, handshakeRefused: true };
 const LIMIT = { limitMs: 30_000 };
 
 const describeFault = (fault: Fault): string[] => [
   `${fault.kind}, ${fault.phase}`,
   fault.reason ?? 'no code',
+  ...(fault.certificateVerdict ? [`certificate ${fault.certificateVerdict}`] : []),
   ...Object.entries(NAMES).flatMap(([key, name]) => (key in fault ? [name] : [])),
 ];
+
+/** Whether the server that refuses a certificate has got one. Over TLS 1.3, a key on secp256k1 is never used. */
+function getsCertificate(client: ClientName, { phase, reason }: Fault): boolean {
+  if (reason === CERTIFICATE_REQUIRED || !client.includes('mtls')) return false;
+  return !(phase === 'sent' && client.includes('secp256k1'));
+}
 
 function faults(kind: Fault['kind'], phase: Fault['phase'], row: FaultRow = {}): Situation[] {
   const { reasons = [''], more, clients, calls = ['GET'], tokens, ignoresProxy } = row;
@@ -251,6 +257,8 @@ function faults(kind: Fault['kind'], phase: Fault['phase'], row: FaultRow = {}):
     reasons.flatMap((reason) =>
       acts.map(({ name, server, act }) => {
         const fault = { kind, phase, ...(reason && { reason }), ...more };
+        if (fault.certificateVerdict === 'refused' && !getsCertificate(client, fault))
+          fault.certificateVerdict = 'not-sent';
         const ignored = ignoresProxy ? ['HTTPS_PROXY ignored'] : [];
         return {
           name: [`${server} fault: ${describeFault(fault).join(', ')}`, client, ...ignored, name].join(' | '),
@@ -440,7 +448,7 @@ const TLS = [
       opensslCode('TLSV1_ALERT_DECODE_ERROR'),
       opensslCode('TLSV1_ALERT_DECRYPT_ERROR'),
     ],
-    more: { refusedInHandshake: true },
+    more: { handshakeRefused: true },
   }),
   ...faults('tls', 'connecting', {
     reasons: [HANDSHAKE_FAILURE],
@@ -947,7 +955,8 @@ const UUID = /\b[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\b/g;
 /** Picks the public fields of an error. Replaces values that are random or differ from run to run. */
 function recordOf(error: unknown): unknown {
   const fields = FIELDS.map((field) => [field, (error as Record<string, unknown>)[field]]);
-  const text = JSON.stringify(Object.fromEntries(fields));
+  // The words stand in the log line of a failed call. They say which row of the table of explanations was used.
+  const text = JSON.stringify({ words: explanationWords(error), ...Object.fromEntries(fields) });
   return JSON.parse(text.replace(FINGERPRINT, '{fingerprint}').replace(UUID, '{uuid}'));
 }
 

@@ -51,7 +51,7 @@ const failed = (details: Partial<ExchangeFaultDetails>): Outcome => ({
   fault: new ExchangeFault({ kind: 'reset', phase: 'sent', ...details }),
 });
 const PASSING = ['refused', 'dns', 'timeout', 'reset', 'network'] as const;
-const OURS_REFUSED = { kind: 'tls', certificateRefused: true } as const;
+const OURS_REFUSED = { kind: 'tls', certificateVerdict: 'refused' } as const;
 
 interface Row {
   /** The calls that the module sends again. */
@@ -100,7 +100,7 @@ describe('Retry policy', () => {
     ['a shutdown, nothing sent', failed({ kind: 'closed', phase: 'connecting' }), { ...UNDONE, again: NONE }],
     ['a shutdown, sent', failed({ kind: 'closed' }), { ...LOST, again: NONE }],
     ["the server's certificate", failed({ kind: 'tls', phase: 'connecting' }), PROVEN],
-    ['our certificate, in the handshake', failed({ ...OURS_REFUSED, refusedInHandshake: true }), PROVEN],
+    ['our certificate, in the handshake', failed({ ...OURS_REFUSED, handshakeRefused: true }), PROVEN],
     ['our certificate, later', failed(OURS_REFUSED), LASTING],
     ['a malformed answer', failed({ kind: 'protocol', phase: 'reading' }), LASTING],
     ['a body too large', failed({ kind: 'too_large', phase: 'reading' }), LASTING],

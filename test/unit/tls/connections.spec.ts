@@ -679,8 +679,8 @@ describe('A preconnected socket', () => {
     await expect(post).rejects.toMatchObject({
       phase: 'sent',
       reusedSocket: false,
-      certificateRefused: true,
-      refusedInHandshake: true,
+      certificateVerdict: 'not-sent',
+      handshakeRefused: true,
     });
     expect(made).toHaveBeenCalledTimes(1);
     expect(live.subjects).toEqual([]);

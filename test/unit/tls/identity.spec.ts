@@ -11,6 +11,7 @@ import { inspect } from 'node:util';
 import { type TlsSettings } from '../../../lib/config/resolve-options.js';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { type CertificateSummary } from '../../../lib/errors/index.js';
+import { verdictOfEnd } from '../../../lib/exchange/client-certificate.js';
 import { ExchangeFault } from '../../../lib/exchange/fault.js';
 import { certificateRefusedError } from '../../../lib/tls/certificate-error.js';
 import { ClientIdentity, type ClientIdentitySettings } from '../../../lib/tls/client-identity.js';
@@ -81,9 +82,13 @@ const put = ({ certificate, key }: Issued, replace: Replacement = inPlace) =>
   replace(folder, { certificate, privateKey: key });
 const errors = () => lines.filter((line) => line.startsWith('error'));
 
-const REFUSED = new ExchangeFault({ kind: 'tls', phase: 'connecting', certificateRefused: true });
+const REFUSED = new ExchangeFault({ kind: 'tls', phase: 'connecting', certificateVerdict: 'refused' });
 /** The server may have refused the certificate, or it may have crashed. */
-const CRASHED = new ExchangeFault({ kind: 'reset', phase: 'connecting', certificateSuspected: true });
+const CRASHED = new ExchangeFault({
+  kind: 'reset',
+  phase: 'connecting',
+  certificateVerdict: 'perhaps-refused',
+});
 
 /** Looks for another certificate as a call does after this fault. */
 const findOther = (identity: ClientIdentity, refused?: CertificateSummary, fault = REFUSED) =>
@@ -528,18 +533,21 @@ describe('Certificate refused by the server', () => {
 
   it('the error of a refused certificate names its subject, fingerprint and dates', async () => {
     const { certificate } = await start(tlsSettings(pemsOf(clients[0])));
-    const error = certificateRefusedError(certificate, 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', String);
+    const reason = 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA';
+    const words = ['api fault tls sent certificate-refused'];
+    const error = certificateRefusedError(words, { certificate, reason }, String);
     expect(error).toMatchObject({ code: 'certificate_refused', certificate: { subject: 'CN=app-0' } });
     expect(error.message).toMatch(
       /refused.*"CN=app-0" \(SHA-256 ([0-9A-F]{2}:){31}.*valid from \d{4}.* to \d{4}.*UNKNOWN_CA/s,
     );
     expect(error.hint).toMatch(/developer portal/);
     const summary = { ...certificate, subject: 'CN=old', validTo: new Date(DAY_MS) } as CertificateSummary;
-    const expired = certificateRefusedError(summary, undefined, String);
+    const expired = certificateRefusedError(words, { certificate: summary }, String);
     expect(expired.message).toMatch(/to 1970-01-02T00:00:00Z\. It has expired/);
     expect(expired.hint).toMatch(/^Generate a new one/);
     expect(error.message).not.toMatch(/It has expired/);
-    expect(certificateRefusedError(undefined, undefined, String).message).toMatch(
+    const none = ['api fault tls sent certificate-not-sent no-certificate'];
+    expect(certificateRefusedError(none, {}, String).message).toMatch(
       /asks for a client certificate and none is offered/,
     );
   });
@@ -549,7 +557,12 @@ describe('Certificate refused by the server', () => {
     async (keyType) => {
       const { certificate } = await start(tlsSettings(pemsOf(clients[0])));
       const reason = 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED';
-      const { message, hint, options } = certificateRefusedError(certificate, reason, String, { keyType });
+      const verdict = verdictOfEnd({ alert: 116 }, { keyType }, { isOverForUs: true, isPending: true });
+      const { message, hint, options } = certificateRefusedError(
+        [`api fault tls sent certificate-${verdict}`],
+        { certificate, reason, keyType },
+        String,
+      );
       expect(message).toContain(
         `The client certificate was not sent, or did not arrive: the server accepts no key of this type (${keyType}), or a proxy in front of it ended TLS. It is "CN=app-0"`,
       );

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type PemValue } from '../../../lib/config/secret.js';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
-import { daysLeft, isUnsupportedInTls13, keyTypeOf } from '../../../lib/tls/certificate-summary.js';
+import { isUnsupportedInTls13 } from '../../../lib/exchange/client-certificate.js';
+import { daysLeft, keyTypeOf } from '../../../lib/tls/certificate-summary.js';
 import {
   createAuthority,
   issue,
