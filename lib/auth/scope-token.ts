@@ -7,7 +7,7 @@ import { expiredOnArrival, noResponseInTime, noTokenInTime } from './endpoint/to
 import { type EndRequest } from './request-limiter.js';
 import { type CacheTools } from './token-cache.js';
 
-/** Milliseconds for all attempts together that one caller waits for. Waiting for a turn comes on top. */
+/** Milliseconds for up to 3 attempts together. Waiting for their turns comes on top. */
 const BUDGET_MS = 10_000;
 /** The limit here is so much longer than that of the token endpoint, whose error says more and so has to come first. */
 const SOURCE_FIRST_MS = 50;
@@ -37,6 +37,8 @@ export class ScopeToken {
   readonly #tools: CacheTools;
   #cached?: CachedToken;
   #attempt?: Attempt;
+  /** Milliseconds for the pending attempt and those that follow it. */
+  #leftMs = BUDGET_MS;
   /** Number of callers that wait now. */
   #callers = 0;
   /** Number of callers that wait now and make a single attempt (`once`). */
@@ -152,7 +154,7 @@ export class ScopeToken {
     if (once) this.#probes += 1;
     try {
       const limit = { clock: io.clock, timeoutMs, signals: [signal], expired };
-      return await within(limit, (ended) => this.#waitForToken(once === true, ended));
+      return await within(limit, (ended) => this.#waitForToken(ended));
     } finally {
       this.#callers -= 1;
       if (once) this.#probes -= 1;
@@ -166,29 +168,21 @@ export class ScopeToken {
   /**
    * Joins one attempt after another until one brings a token. If a token arrives with too little time left to be cached, one
    * more attempt follows. If its token is no better, as from an endpoint that is slower than its tokens live, the caller gets it.
-   * @param once the caller gets the error of the first attempt that fails, unless others wait, whose attempts it can join
    * @param ended aborts when the caller does not wait any more
    */
-  async #waitForToken(once: boolean, ended: AbortSignal): Promise<CachedToken> {
-    const { clock } = this.#tools.io;
-    let leftMs = BUDGET_MS;
+  async #waitForToken(ended: AbortSignal): Promise<CachedToken> {
     let shortLived: CachedToken | undefined;
     for (let failures = 0; ;) {
-      const joinedAt = clock.monotonic();
-      const attempt = (this.#attempt ??= new Attempt((self) => this.#run(self, leftMs)));
+      const attempt = (this.#attempt ??= new Attempt((self) => this.#run(self)));
       try {
-        const token = await attempt.token.finally(() => {
-          leftMs -= clock.monotonic() - Math.max(joinedAt, attempt.sentAt ?? 0);
-        });
+        const token = await attempt.token;
         if (token.isUsable() || shortLived || ended.aborted) return token;
         shortLived = token;
       } catch (error) {
         if (shortLived?.isAlive) return shortLived;
         failures += 1;
-        const maxFailures = once && this.#callers === this.#probes ? 1 : MAX_ATTEMPTS;
-        const isLast = !attempt.mayRetry || failures >= maxFailures || leftMs <= 0;
         // Each caller gets an error of its own.
-        if (isLast || ended.aborted) throw copyError(error as Error);
+        if (!attempt.mayRetry || failures >= MAX_ATTEMPTS || ended.aborted) throw copyError(error as Error);
       }
     }
   }
@@ -198,11 +192,11 @@ export class ScopeToken {
     const { closed, io, inStartContext, limiter } = this.#tools;
     if (this.#attempt || closed.aborted || io.clock.monotonic() < this.#renewNotBefore) return;
     const turn = limiter.tryStart(this);
-    if (turn) inStartContext(() => (this.#attempt = new Attempt((self) => this.#run(self, BUDGET_MS, turn))));
+    if (turn) inStartContext(() => (this.#attempt = new Attempt((self) => this.#run(self, turn))));
   }
 
   /** @param renewal the turn of a renewal, which waits for nothing */
-  async #run(attempt: Attempt, timeoutMs: number, renewal?: EndRequest): Promise<CachedToken> {
+  async #run(attempt: Attempt, renewal?: EndRequest): Promise<CachedToken> {
     const { closed, io, limiter } = this.#tools;
     let end: EndRequest | undefined;
     let failure: ServiceError | undefined;
@@ -213,7 +207,7 @@ export class ScopeToken {
       const usable = renewal ? undefined : this.#usableToken();
       if (usable) return usable;
       attempt.sentAt = io.clock.monotonic();
-      return await this.#request(timeoutMs);
+      return await this.#request(renewal ? BUDGET_MS : this.#leftMs);
     } catch (error) {
       closed.throwIfAborted();
       this.#delayRenewal();
@@ -222,7 +216,11 @@ export class ScopeToken {
         io.log.warn(`A token request that no caller waits for failed: ${describeError(failure)}`);
       throw error;
     } finally {
-      attempt.mayRetry = end?.(failure) ?? false;
+      // The time of a renewal does not count: a caller that has joined it still has all of its time.
+      if (!renewal && attempt.sentAt !== undefined) this.#leftMs -= io.clock.monotonic() - attempt.sentAt;
+      // A caller with `once` joins another attempt only if others make it anyway.
+      attempt.mayRetry = end?.(failure) === true && this.#leftMs > 0 && this.#callers > this.#probes;
+      if (!attempt.mayRetry) this.#leftMs = BUDGET_MS;
       if (this.#attempt === attempt) this.#attempt = undefined;
     }
   }

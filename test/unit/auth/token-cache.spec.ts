@@ -210,6 +210,18 @@ describe('Token cache: attempts of a token request', () => {
     expect((await fillCache()).accessToken).toBe('token-2');
   });
 
+  it('sends a single request of 10 s for callers that come one after the other while the endpoint does not respond', async () => {
+    const { cache, source, clock } = setUp();
+    const callers: Promise<string[]>[] = [];
+    for (let ms = 0; ms < 10_000; ms += 100) {
+      callers.push(outcomes([cache.scope('api').get()]));
+      await clock.advance(100);
+    }
+    await clock.advance(50);
+    expect(new Set((await Promise.all(callers)).flat())).toEqual(new Set(['connection_timeout']));
+    expect(source.requests).toHaveLength(1);
+  });
+
   it('reports the time-out of the token source, which names the endpoint', async () => {
     const { cache, source, clock } = setUp();
     const waiting = outcomes([cache.scope('api').get({ timeoutMs: 20_000 })]);
