@@ -10,8 +10,8 @@ const WAIT_MS = 2_000;
 export const REREAD_MS = { text: Infinity, file: 1_000, function: 10_000 };
 
 interface RotatingSettings<T> {
-  /** Reads the value from its source. */
-  read: () => Promise<T>;
+  /** Reads the value from its source. `isRefused`: because a server has refused the last value. */
+  read: (isRefused: boolean) => Promise<T>;
   isSame?: (one: T, other: T) => boolean;
   clock: Clock;
   /** While a value is refused, it is read at most once per this time. See {@link REREAD_MS}. */
@@ -88,8 +88,8 @@ export class Rotating<T> {
   }
 
   /** Reads the source now. Callers that come during a reading share its result. */
-  read(): Promise<T> {
-    return (this.#reading ??= this.#readSource().finally(() => (this.#reading = undefined)));
+  read(isRefused = false): Promise<T> {
+    return (this.#reading ??= this.#readSource(isRefused).finally(() => (this.#reading = undefined)));
   }
 
   /** Reads the source with a reading that begins after this call, because the source may just have changed. */
@@ -133,7 +133,8 @@ export class Rotating<T> {
       const isLastDue = rereadMs < WAIT_MS && this.#startedAt < waitsUntil;
       const nextAt = isLastDue ? Math.min(usualAt, waitsUntil) : usualAt;
       // If the source is down, it is not asked again at once.
-      if (this.#reading || nextAt <= now) await this.read().catch(() => verdict && (verdict.readings = -1));
+      if (this.#reading || nextAt <= now)
+        await this.read(true).catch(() => verdict && (verdict.readings = -1));
       else if (nextAt > Math.min(waitsUntil, endsAt)) return undefined;
       else await sleep(this.#clock, nextAt - now, signal);
     }
@@ -157,10 +158,10 @@ export class Rotating<T> {
     return verdict;
   }
 
-  async #readSource(): Promise<T> {
+  async #readSource(isRefused: boolean): Promise<T> {
     this.#startedAt = this.#clock.monotonic();
     this.#readings += 1;
-    const value = await this.#settings.read();
+    const value = await this.#settings.read(isRefused);
     this.set(value);
     return value;
   }

@@ -6,7 +6,7 @@ import { type Outcome } from '../exchange/fault.js';
 import { certificateVerdict, isCertain } from '../exchange/client-certificate.js';
 import { type Log } from '../telemetry/log.js';
 import { daysLeft, describeCertificate, watchExpiry } from './certificate-summary.js';
-import { checkIdentity, type LoadedIdentity } from './material/check-identity.js';
+import { checkIdentity, findLostIssuer, type LoadedIdentity } from './material/check-identity.js';
 import { isFromFiles, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
 import { createContextMaker, type ContextMaker } from './material/secure-contexts.js';
 
@@ -28,6 +28,8 @@ export interface IdentityStatus {
 /** Milliseconds between two readings, as all times here. */
 const FILES_PERIOD_MS = 2_000;
 const FUNCTION_PERIOD_MS = 60_000;
+/** For this time, a file stays out of use that has fewer certificates of authorities than the identity in use. */
+const INCOMPLETE_MS = 600_000;
 /** If only some servers behind an address refuse the certificate, calls wait at most once per this time. */
 const WAIT_EVERY_MS = 60_000;
 
@@ -67,8 +69,8 @@ export class IdentitySource {
   #current: LoadedIdentity;
   /** The digest of the content that was read last. */
   #digest: string;
-  /** The newest inputs, if they have faults and so are not in use. */
-  #rejected?: Required<IdentityStatus>['lastReloadFault'] & { digest: string };
+  /** The newest inputs, if they have faults and so are not in use. `since`: when they were first found, by the monotonic clock. */
+  #rejected?: Required<IdentityStatus>['lastReloadFault'] & { digest: string; since: number };
   #reading = Promise.resolve();
   #cancelPoll?: () => void;
   #stopExpiry?: () => void;
@@ -91,8 +93,8 @@ export class IdentitySource {
     this.#isFunction = typeof tls.source === 'function';
     this.#isReloadable = tls.reload && (this.#isFunction || isFromFiles(tls));
     const rereadMs = this.#isFunction ? REREAD_MS.function : REREAD_MS.file;
-    const read = async () => {
-      await this.#read();
+    const read = async (isRefused: boolean) => {
+      await this.#read({ isRefused });
       return this.rotation.last;
     };
     this.rotation = new Rotating({ read, clock, rereadMs, waitEveryMs: WAIT_EVERY_MS });
@@ -161,7 +163,7 @@ export class IdentitySource {
   #schedulePoll(): void {
     const poll = async (): Promise<void> => {
       // Files may be half written. A function returns whole values, and may issue another certificate at each call.
-      await this.#read(!this.#isFunction);
+      await this.#read({ isTwice: !this.#isFunction });
       if (!this.#stop.signal.aborted) this.#schedulePoll();
     };
     const periodMs = this.#isFunction ? FUNCTION_PERIOD_MS : FILES_PERIOD_MS;
@@ -171,36 +173,43 @@ export class IdentitySource {
   /**
    * Reads the inputs, and puts them into use if they have no faults. There is one reading at a time, so that an older content never
    * replaces a newer one. Settles within 30 s, and never rejects: an unexpected error must not stop later readings.
-   * @param twice whether the content is used only if the reading before has found the same
+   * @param isTwice whether the content is used only if the reading before has found the same
+   * @param isRefused whether a server has refused the certificate in use
    */
-  #read(twice = false): Promise<void> {
+  #read({ isTwice = false, isRefused = false }): Promise<void> {
     const { tls, clock } = this.#settings;
     const read = async () => {
       const snapshot = await readIdentity(tls, clock, this.#stop.signal);
       if (this.#stop.signal.aborted) return;
-      const isSettled = !twice || snapshot.digest === this.#digest;
+      const isSettled = !isTwice || snapshot.digest === this.#digest;
       this.#digest = snapshot.digest;
-      if (isSettled) this.#apply(snapshot);
+      if (isSettled) this.#apply(snapshot, isRefused);
     };
     return (this.#reading = this.#reading.then(read).catch(() => undefined));
   }
 
-  #apply(snapshot: IdentitySnapshot): void {
+  #apply(snapshot: IdentitySnapshot, isRefused: boolean): void {
     const { digest } = snapshot;
     const { clock, log } = this.#settings;
     if (digest === this.#current.digest) {
       this.#rejected = undefined;
       return;
     }
-    const now = clock.now();
+    const [now, monotonic] = [clock.now(), clock.monotonic()];
+    const before = this.#rejected?.digest === digest ? this.#rejected : undefined;
+    const since = before?.since ?? monotonic;
     // Check inputs again even if they were rejected before, because a certificate may have become valid in the meantime.
-    const { identity, faults } = checkIdentity(snapshot, now, this.#contextsFor, this.#current);
+    const { identity, faults } = checkIdentity(snapshot, now, this.#contextsFor, {
+      inUse: this.#current,
+      mayLackIssuer:
+        this.#isFunction || isRefused || !this.status.healthy || monotonic - since >= INCOMPLETE_MS,
+    });
     if (identity) return this.#use(identity);
-    if (digest !== this.#rejected?.digest) {
+    if (!before) {
       const list = faults.map(({ option, message }) => `\n  - ${option}: ${message}`).join('');
       log.error(`The new client identity is not usable; the one before stays in use:${list}`);
     }
-    this.#rejected = { at: new Date(now), faults, digest };
+    this.#rejected = { at: new Date(now), faults, digest, since };
   }
 
   #use(loaded: LoadedIdentity): void {
@@ -210,6 +219,11 @@ export class IdentitySource {
     this.#rejected = undefined;
     this.rotation.set(certificate?.fingerprint256);
     this.onChange(before);
+    const issuer = findLostIssuer(loaded.sent, before.sent);
+    if (issuer !== undefined && !this.#isFunction)
+      this.#settings.log.warn(
+        `tls.certificate: the new file lacks the certificate of the issuer "${issuer}"; the one before had more certificates of authorities. A server that does not know this issuer refuses the new certificate.`,
+      );
     const name =
       certificate && `: ${describeCertificate(certificate)}, valid until ${formatDate(certificate.validTo)}`;
     this.#settings.log.log(`A new client identity is in use${name ?? ''}.`);

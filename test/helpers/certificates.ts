@@ -28,6 +28,8 @@ export interface IssueOptions {
   algorithm?: webcrypto.RsaHashedKeyGenParams;
   /** Beside the usual ones. */
   extension?: x509.Extension;
+  /** An existing key pair, for a renewal that keeps the key. */
+  keys?: webcrypto.CryptoKeyPair;
 }
 
 /** An unknown extension that is marked as critical. Whoever verifies the certificate must refuse it (RFC 5280, 4.2). */
@@ -40,7 +42,9 @@ export const UNKNOWN_CRITICAL = new x509.Extension('1.2.3.4.5', true, new Uint8A
  */
 export async function issue(commonName: string, options: IssueOptions = {}): Promise<Issued> {
   const subject = commonName === '' || commonName.includes('=') ? commonName : `CN=${commonName}`;
-  const keys = await webcrypto.subtle.generateKey(options.algorithm ?? ALGORITHM, true, ['sign', 'verify']);
+  const keys =
+    options.keys ??
+    (await webcrypto.subtle.generateKey(options.algorithm ?? ALGORITHM, true, ['sign', 'verify']));
   const extensions: x509.Extension[] = [
     new x509.BasicConstraintsExtension(options.ca ?? false, undefined, true),
   ];

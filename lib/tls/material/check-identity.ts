@@ -36,16 +36,23 @@ interface LoadResult {
   certificate?: CertificateSummary;
 }
 
+/** What the check of a new identity depends on beside its inputs. */
+interface CheckContext {
+  /** The identity that the new one would replace, if there is one. */
+  inUse?: LoadedIdentity;
+  /** Whether the new one may send fewer certificates of authorities than the one in use. */
+  mayLackIssuer?: boolean;
+}
+
 /**
  * Checks the inputs of an identity (docs/service.md#mutual-tls). Reports the faults of all options together, and never throws.
  * @param now milliseconds since the epoch
- * @param inUse the identity that the new one would replace, if there is one
  */
 export function checkIdentity(
   snapshot: IdentitySnapshot,
   now: number,
   contextsFor: ContextMaker,
-  inUse?: LoadedIdentity,
+  { inUse, mayLackIssuer = false }: CheckContext = {},
 ): LoadResult {
   if (snapshot.fault) return { faults: [snapshot.fault] };
   const [certificate, privateKey, chain] = (['certificate', 'privateKey', 'chain'] as const).map(
@@ -62,6 +69,11 @@ export function checkIdentity(
   const [own] = sent;
   const whyOwnNotValid = own && whyNotValidNow(own, now);
   if (whyOwnNotValid) certificate?.addFault(`holds the certificate ${whyOwnNotValid} ${RENEW}`);
+  const issuer = mayLackIssuer ? undefined : findLostIssuer(sent, inUse?.sent);
+  if (issuer !== undefined)
+    certificate?.addFault(
+      `lacks the certificate of the issuer "${issuer}". The identity in use sends more certificates of authorities, so this file is perhaps not written to its end. It is used when a server refuses the one in use, when that one has expired, or after 10 minutes.`,
+    );
   // Expired certificates in the chain do no harm as long as one is valid. Without a valid one, no server can be verified.
   const whyChainNotValid = anchors.map((each) => whyNotValidNow(each, now));
   if (whyChainNotValid[0] && !whyChainNotValid.includes(undefined))
@@ -119,6 +131,30 @@ function findMissing(snapshot: IdentitySnapshot, inUse: LoadedIdentity | undefin
     );
   }
   return faults;
+}
+
+/**
+ * The issuer whose certificate a new identity does not send, if it sends fewer certificates of authorities above ours than the one
+ * in use; otherwise undefined. Some tools write the application certificate first and append the others later. They are
+ * counted and not compared by name, because authorities change the names of their intermediates.
+ */
+export function findLostIssuer(
+  sent: readonly X509Certificate[],
+  sentBefore: readonly X509Certificate[] = [],
+): string | undefined {
+  const path = pathOf(sent);
+  const last = path.at(-1);
+  return last && path.length < pathOf(sentBefore).length ? summarize(last).issuer : undefined;
+}
+
+/** Our certificate, that of its issuer, that of the issuer's issuer and so on, as far as they are sent. */
+function pathOf([own, ...others]: readonly X509Certificate[]): X509Certificate[] {
+  const path: X509Certificate[] = [];
+  for (let next: X509Certificate | undefined = own; next;) {
+    path.push(next);
+    next = others.find((each) => !path.includes(each) && path.at(-1)?.checkIssued(each));
+  }
+  return path;
 }
 
 function lacksChain({ certificate, chain, publicRoots, needsChain }: IdentitySnapshot): boolean {
