@@ -1,4 +1,4 @@
-import { type Clock, sleep, watching } from '../time/time.js';
+import { type Clock, sleep, watching, within } from '../time/time.js';
 
 /** A value that arrived less than this time ago is used without reading it again. Milliseconds, as all times here. */
 const NEW_MS = 1_000;
@@ -16,7 +16,10 @@ interface RotatingSettings<T> {
   clock: Clock;
   /** While a value is refused, it is read at most once per this time. See {@link REREAD_MS}. */
   rereadMs: number;
-  /** If a server accepts the value again after a refusal, requests wait again only after this time. Default: 0. */
+  /**
+   * Requests wait at most once per this time, and also for a function that is running only for 2 s. Default 0: they wait until the
+   * function has returned, and again as soon as the value has worked again.
+   */
   waitEveryMs?: number;
 }
 
@@ -57,6 +60,8 @@ export class Rotating<T> {
   /** When the latest reading started. */
   #startedAt = -Infinity;
   #readings = 0;
+  /** When a caller last stopped waiting for a slow source. */
+  #gaveUpAt = -Infinity;
 
   constructor(settings: RotatingSettings<T>) {
     this.#settings = { isSame: Object.is, waitEveryMs: 0, ...settings };
@@ -132,12 +137,36 @@ export class Rotating<T> {
       const usualAt = readings === this.#readings ? now : this.#startedAt + rereadMs;
       const isLastDue = rereadMs < WAIT_MS && this.#startedAt < waitsUntil;
       const nextAt = isLastDue ? Math.min(usualAt, waitsUntil) : usualAt;
-      // If the source is down, it is not asked again at once.
-      if (this.#reading || nextAt <= now)
-        await this.read(true).catch(() => verdict && (verdict.readings = -1));
-      else if (nextAt > Math.min(waitsUntil, endsAt)) return undefined;
+      if (this.#reading || nextAt <= now) {
+        if (!(await this.#readAfterRefusal(verdict))) return undefined;
+      } else if (nextAt > Math.min(waitsUntil, endsAt)) return undefined;
       else await sleep(this.#clock, nextAt - now, signal);
     }
+  }
+
+  /**
+   * Reads the source after a refusal. Resolves with false if the caller cannot wait for the end of the reading. It goes on, and its
+   * value is used afterwards.
+   */
+  async #readAfterRefusal(verdict?: Verdict<T>): Promise<boolean> {
+    // If the source is down, it is not asked again at once.
+    const reading = this.read(true).catch(() => verdict && (verdict.readings = -1));
+    const { waitEveryMs, rereadMs } = this.#settings;
+    if (waitEveryMs === 0 || rereadMs < WAIT_MS) return reading.then(() => true);
+    const now = this.#clock.monotonic();
+    if (now - this.#gaveUpAt <= waitEveryMs) return false;
+    const limit = {
+      clock: this.#clock,
+      timeoutMs: this.#startedAt + WAIT_MS - now,
+      expired: () => new Error(),
+    };
+    return within(limit, () => reading).then(
+      () => true,
+      () => {
+        this.#gaveUpAt = this.#clock.monotonic();
+        return false;
+      },
+    );
   }
 
   /** What the server has said about this value; undefined if its last verdict was about another one. */
@@ -147,13 +176,19 @@ export class Rotating<T> {
   }
 
   #recordRefusal(value: T, server = ''): Verdict<T> {
+    const { waitEveryMs } = this.#settings;
     const before = this.#verdictOn(value, server);
     const now = this.#clock.monotonic();
-    const mayWaitAgainAt = (before?.waitsUntil ?? -Infinity) - WAIT_MS + this.#settings.waitEveryMs;
-    if (before && (!before.isAccepted || now <= mayWaitAgainAt))
+    if (before && (!before.isAccepted || now <= before.waitsUntil - WAIT_MS + waitEveryMs))
       return Object.assign(before, { isAccepted: false });
-    const waitsUntil = before ? now + WAIT_MS : -Infinity;
-    const verdict = { value, isAccepted: false, waitsUntil, readings: this.#readings };
+    // If some servers accept the value and others refuse it, only the first refusal is a reason to call a function at once.
+    const isFirst = !before || before.waitsUntil === -Infinity || waitEveryMs === 0;
+    const verdict = {
+      value,
+      isAccepted: false,
+      waitsUntil: before ? now + WAIT_MS : -Infinity,
+      readings: isFirst ? this.#readings : -1,
+    };
     this.#verdicts.set(server, verdict);
     return verdict;
   }

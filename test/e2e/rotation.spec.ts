@@ -429,6 +429,43 @@ describe('refusal of the client certificate by the server', () => {
   });
 });
 
+it('a tls function that hangs delays calls once by 2 s, if one of two servers behind an address refuses the certificate, and what it returns later is used', async () => {
+  simulator = await ServiceSimulator.start();
+  let returned = (pems: TlsIdentityPems): void => void pems;
+  let tlsFunctionCalls = 0;
+  const { banks, auth } = await startWith(async () => {
+    tlsFunctionCalls += 1;
+    if (tlsFunctionCalls === 1) return pemsOf(simulator.application);
+    return new Promise((resolve) => (returned = resolve));
+  });
+  const body = '<html><title>400 The SSL certificate error</title></html>';
+  let requests = 0;
+  const rule = simulator.fail({
+    times: Infinity,
+    when: () => (requests += 1) % 2 === 0,
+    fault: { status: 400, headers: { 'content-type': 'text/html' }, body },
+  });
+  const begun = performance.now();
+  const durations: number[] = [];
+  let failures = 0;
+  while (performance.now() - begun < 3_000) {
+    const at = performance.now();
+    await banks.list().catch(() => (failures += 1));
+    durations.push(performance.now() - at);
+  }
+  const slow = durations.filter((ms) => ms > 1_000);
+  expect([slow.length, tlsFunctionCalls]).toEqual([1, 2]);
+  expect(slow[0]).toBeLessThan(2_500);
+  expect(durations.length).toBeGreaterThan(50);
+  expect(failures).toBeGreaterThan(25);
+  rule.stop();
+  const next = await issue('late');
+  returned(pemsOf(next));
+  await until(() => auth.certificate?.subject === next.subject);
+  await banks.list();
+  expect(subjects().at(-1)).toBe(next.subject);
+});
+
 describe('replacement of the client secret during calls', () => {
   const [ROTATIONS, ROUNDS, PAUSE_MS] = soakOr([6, 15, 200], [2, 2, 0]);
 

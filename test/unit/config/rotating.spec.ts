@@ -4,6 +4,7 @@ import { FakeClock, settle } from '../../helpers/fake-clock.js';
 
 /** A reading of the source that the test ends. */
 interface Reading {
+  at: number;
   respond: (value: string) => void;
   fail: () => void;
 }
@@ -18,7 +19,7 @@ beforeEach(() => {
 function make(settings: { kind?: keyof typeof REREAD_MS; waitEveryMs?: number } = {}): Rotating<string> {
   const read = () =>
     new Promise<string>((resolve, reject) => {
-      readings.push({ respond: resolve, fail: () => reject(new Error('sealed')) });
+      readings.push({ at: clock.monotonic(), respond: resolve, fail: () => reject(new Error('sealed')) });
     });
   const { kind = 'file', ...more } = settings;
   return new Rotating({ read, clock, rereadMs: REREAD_MS[kind], ...more });
@@ -108,13 +109,16 @@ describe('findOther()', () => {
     expect(readings).toHaveLength(3);
   });
 
-  it('reads a function at once after the first refusal, however new its last result is', async () => {
-    const rotating = await readAs('old', 0, { kind: 'function' });
-    rotating.accept('old');
-    const other = rotating.findOther('old');
-    await respond('new');
-    expect(await other).toBe('new');
-  });
+  it.each([0, 60_000])(
+    'reads a function at once after the first refusal, however new its last result is (waitEveryMs: %d)',
+    async (waitEveryMs) => {
+      const rotating = await readAs('old', 0, { kind: 'function', waitEveryMs });
+      rotating.accept('old');
+      const other = rotating.findOther('old');
+      await respond('new');
+      expect(await other).toBe('new');
+    },
+  );
 
   it('reads once more, for all callers together, if a reading was in flight, because it may be older than the rotation', async () => {
     const rotating = await readAs('old', 1_500);
@@ -286,5 +290,48 @@ describe('A refused value that has worked', () => {
     const later = resultOf(rotating.findOther('old'));
     await respond('old');
     expect(later.found).toBe('searching');
+  });
+
+  describe('with `waitEveryMs` and a function that is slow', () => {
+    const settings = { kind: 'function', waitEveryMs: 60_000 } as const;
+
+    it.each([true, false])('is waited for until 2 s after the refusal (isSure: %s)', async (isSure) => {
+      const rotating = await readAs('old', 20_000, settings);
+      rotating.accept('old');
+      const first = resultOf(rotating.findOther('old', { isSure }));
+      await clock.advance(1_500);
+      const second = resultOf(rotating.findOther('old', { isSure }));
+      await clock.advance(499);
+      expect([first, second]).toEqual([{ found: 'searching' }, { found: 'searching' }]);
+      await clock.advance(1);
+      expect([first, second, rotating.search()]).toEqual([{}, {}, undefined]);
+    });
+
+    it('is not waited for again within a minute; it runs once at a time, and what it returns is used', async () => {
+      const rotating = await readAs('old', 20_000, settings);
+      rotating.accept('old');
+      void rotating.findOther('old');
+      await clock.advance(2_000);
+      for (let second = 3; second <= 61; second += 1) {
+        await clock.advance(1_000);
+        rotating.accept('old');
+        expect(await rotating.findOther('old')).toBeUndefined();
+        if (second % 8 === 0) readings.at(-1)?.respond('old');
+      }
+      const pauses = readings.slice(2).map(({ at }, index) => at - readings[index + 1].at);
+      expect(pauses).toEqual(Array.from({ length: 6 }, () => 10_000));
+      await clock.advance(2_000);
+      rotating.accept('old');
+      const again = resultOf(rotating.findOther('old'));
+      await settle();
+      expect(again.found).toBe('searching');
+      await clock.advance(5_000);
+      await respond('new');
+      expect([again.found, rotating.last, await rotating.findOther('old')]).toEqual([
+        undefined,
+        'new',
+        'new',
+      ]);
+    });
   });
 });
