@@ -11,7 +11,7 @@ import { soakOr } from '../../helpers/in-soak.js';
 import { mtlsServer, sendRequest, type MtlsServer } from '../../helpers/mtls-server.js';
 import { locate, tlsSettings } from './tls-settings.js';
 
-const REFUSED = new ExchangeFault({ kind: 'tls', phase: 'connecting', certificateRefused: true });
+const REFUSED = new ExchangeFault({ kind: 'tls', phase: 'connecting', certificateVerdict: 'refused' });
 
 /** Of the server. */
 let service: Authority;
@@ -281,7 +281,7 @@ describe('A certificate file with fewer certificates of authorities than the one
 
   it.each([
     ['surely', REFUSED],
-    ['perhaps', new ExchangeFault({ kind: 'reset', phase: 'connecting', certificateSuspected: true })],
+    ['perhaps', new ExchangeFault({ kind: 'reset', phase: 'connecting', certificateVerdict: 'perhaps-refused' })],
   ])('is used as soon as a server %s refuses the certificate in use', async (_, fault) => {
     await start();
     const { certificate } = identity;
