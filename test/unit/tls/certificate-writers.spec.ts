@@ -281,7 +281,10 @@ describe('A certificate file with fewer certificates of authorities than the one
 
   it.each([
     ['surely', REFUSED],
-    ['perhaps', new ExchangeFault({ kind: 'reset', phase: 'connecting', certificateVerdict: 'perhaps-refused' })],
+    [
+      'perhaps',
+      new ExchangeFault({ kind: 'reset', phase: 'connecting', certificateVerdict: 'perhaps-refused' }),
+    ],
   ])('is used as soon as a server %s refuses the certificate in use', async (_, fault) => {
     await start();
     const { certificate } = identity;
