@@ -278,6 +278,28 @@ describe('Names in the documents', () => {
     );
   });
 
+  it('include every time limit of the core, and no other', async () => {
+    const lib = join(ROOT, 'lib');
+    const files = (await readdir(lib, { recursive: true })).filter(
+      (file) => file.endsWith('.ts') && !/^(testing|terminus|redis|cli|schematics)\//.test(file),
+    );
+    const declared = await Promise.all(
+      files.map(async (file) => {
+        const text = await readFile(join(lib, file), 'utf8');
+        return [...text.matchAll(/^(?:export )?const ([A-Z_]+_(?:MS|S)) = /gm)].map(
+          ([, name]) => `${file} ${name}`,
+        );
+      }),
+    );
+    const contributing = await readFile(join(ROOT, 'CONTRIBUTING.md'), 'utf8');
+    const [, table = ''] = contributing.split('### Time limits');
+    const told = [...table.split('\n### ', 1)[0].matchAll(/^\| `([^`]+\.ts)` ([^|]*)/gm)].flatMap(
+      ([, file, cell]) => [...cell.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => `${file} ${name}`),
+    );
+    expect(declared.flat().length).toBeGreaterThan(40);
+    expect(told.sort()).toEqual(declared.flat().sort());
+  });
+
   it('include every option of axios that is refused', () => {
     const names = [...textOf('docs/interceptors.md').matchAll(/^\| (`.*?) +\|/gm)]
       .flatMap(([, cell = '']) => cell.split(', '))
