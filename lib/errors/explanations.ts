@@ -11,7 +11,8 @@ import { CLIENT_CLOSED } from './call.errors.js';
  * 1. `api` or `token`: the server
  * 2. `fault`, then its kind, its phase and its reason; or `response`, then its status and `json`, `page` (HTML), `text` or `empty`
  * 3. of a token: the code of the error, the error of OAuth, and `customer` for a token of a customer
- * 4. `nock`, `duplicate`, `collection`, `asks-late`, `from-sidecar`: what a response shows
+ * 4. `nock`, `duplicate`, `collection`, `asks-late`, `from-sidecar`: what a response shows; `redirect` and `only-slash`; `unusable`, if
+ *    a success has a body that cannot be read, with `charset`, `parse` or `missing`, and `executed` after a call that changes something
  * 5. `certificate-refused`, `certificate-perhaps-refused` or `certificate-not-sent`: the verdict on the client certificate
  * 6. `no-certificate`: none is offered to the server
  * 7. `oauth`, `mtls` or `app-token`, and `both-tokens` if a call was sent with app token and bearer
@@ -38,6 +39,7 @@ export const FACTS = [
 ] as const;
 
 const TELL_OPERATOR = "Check {address}. If it is right, tell the service's operator.";
+const CHECK_WITH_PATH = 'Check {address}, with its path if it has one.';
 const CHECK_PROXY =
   'Check host and port of {http.proxy}, and whether it is an http: or an https: proxy. If they are right, ask who runs the proxy whether it reaches <host>, port <port>.';
 const OTHER_SERVER =
@@ -47,7 +49,7 @@ const FOR_CLIENTS =
 const CERTIFICATE_NOT_SENT =
   'client certificate was not sent, or did not arrive: the server accepts no key of this type{keyType}, or a proxy in front of it ended TLS';
 const BY_PROXY: Row = [
-  ': a proxy in front of the service got no client certificate, or rejects it',
+  ': a proxy in front of the service got no client certificate, or rejects it.',
   'The proxy looks at the client certificate: {ownCertificate}{orIssuer}',
 ];
 const SIDECAR_FAILED = 'the sidecar on this machine got no response from the service';
@@ -141,6 +143,8 @@ export const PHRASES: Readonly<Record<string, readonly Phrase[]>> = {
     'Check that {appToken} belongs to this application and this environment, and that {appTokenHeader} is the name that the portal shows. A value with # in a .env file needs quotes, and docker run --env-file keeps quotes as a part of it.{alsoCertificate}',
   ],
   alsoCertificate: [['mtls', ' Also {ownCertificate}']],
+  missing: [['missing', 'missing ']],
+  executed: [['executed', ' By its status the call was executed.']],
   passOn: ['If <name> is for your callers, name it in passOn of ServiceExceptionFilter. '],
 };
 
@@ -349,40 +353,62 @@ export const ROWS: Readonly<Record<string, Row>> = {
   ],
 
   // Responses of the API
+  'api response redirect only-slash': [
+    ', a redirect{target}. Redirects are never followed.',
+    'It only adds or removes a slash at the end: change {http.trailingSlash}.',
+  ],
+  'api response redirect': [
+    ', a redirect{target}. Redirects are never followed.',
+    'Put the address where the API is into {address}.',
+  ],
+  'api response unusable parse': [', but parse refused the {missing}body<why>.{executed}'],
+  'api response unusable charset': [
+    ', with text in a charset that is not known.{executed}',
+    "Set responseType 'bytes', and decode them yourself.",
+  ],
+  'api response page unusable': [
+    ", with a page (HTML): the response does not come from the service's API, but for example from a website, a login page or a proxy.{executed}",
+    CHECK_WITH_PATH,
+  ],
+  'api response empty unusable': [', with an empty body.{executed}', CHECK_WITH_PATH],
+  'api response unusable': [
+    ', with a body that is not JSON.{executed}',
+    "If it is not meant to be JSON, set responseType 'text' or 'bytes' in ServiceHttpService. If it is, check {address}, with its path if it has one.",
+  ],
   'api response nock': [
-    ': nock has no interceptor for this request',
+    ': nock has no interceptor for this request.',
     'Add an interceptor to the test, for the address to which the socket connects: {address}, or the proxy in {http.proxy}.',
   ],
   'api response certificate-refused': BY_PROXY,
   'api response certificate-not-sent no-certificate|sidecar': BY_PROXY,
-  'api response certificate-not-sent': [`: the ${CERTIFICATE_NOT_SENT}`, '{otherKey}'],
-  'api response asks-late': [`: the server ${ASKS_LATE}`, ASK_EARLIER],
+  'api response certificate-not-sent': [`: the ${CERTIFICATE_NOT_SENT}.`, '{otherKey}'],
+  'api response asks-late': [`: the server ${ASKS_LATE}.`, ASK_EARLIER],
   'api response certificate-perhaps-refused': [
-    ', with a page (HTML), which the service itself never sends: a proxy or firewall in front of it refused the call',
+    ', with a page (HTML), which the service itself never sends: a proxy or firewall in front of it refused the call.',
     'Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. If a proxy looks at client certificates: {ownCertificate}',
   ],
-  'api response 401': [': the service refused the credentials', '{credentials}'],
+  'api response 401': [': the service refused the credentials.', '{credentials}'],
   // A 403 does not show whether the app token is wrong or the call is not allowed.
   'api response 403': [
-    ': the service does not allow this call',
+    ': the service does not allow this call.',
     '{passOn}{credentials} If that is right, check in the developer portal what the application may do.',
   ],
-  'api response from-sidecar': [`: ${SIDECAR_FAILED}`, CHECK_SIDECAR],
+  'api response from-sidecar': [`: ${SIDECAR_FAILED}.`, CHECK_SIDECAR],
   'api response page': [
-    ", with a page (HTML), not JSON: a proxy, firewall or website responds in the service's place",
-    'Check {address}, with its path if it has one. If it is right, ask who runs the network or the service.',
+    ", with a page (HTML), not JSON: a proxy, firewall or website responds in the service's place.",
+    `${CHECK_WITH_PATH} If it is right, ask who runs the network or the service.`,
   ],
   // The collections of the API exist even if they are empty, so a 404 means that the address is wrong.
   'api response 404 collection': [
-    ': there is no such path at this address',
+    ': there is no such path at this address.',
     'Check the path in {address}: the path of the call is appended to it. Some services want a slash at the end: {http.trailingSlash}.',
   ],
   'api response 429 duplicate': [
-    ': the same call is still in progress',
+    ': the same call is still in progress.',
     '{passOn}Find out its outcome before you send it again.',
   ],
   'api response 429|5|6|7|8|9': [
-    ': the service is busy or out of order',
+    ': the service is busy or out of order.',
     `${NOTHING_TO_CORRECT} If this goes on, tell the service's operator.`,
   ],
   'api response 400 both-tokens': [

@@ -17,7 +17,7 @@ import { withoutSlashes } from '../config/address.js';
 import { parseBody } from '../exchange/response.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { type CallResponse } from './call-response.js';
-import { explainResponse, isCredentialFault, isOfNock } from './explain-response.js';
+import { explainByWords, explainResponse, isCredentialFault, isOfNock } from './explain-response.js';
 
 /** Makes the caller's error for an exchange that failed without a complete response. */
 export function faultToError(
@@ -72,23 +72,23 @@ export function toResponseError(callResponse: CallResponse): ServiceApiError | S
   const name = serviceErrorCode(body);
   const { message: what, hint, ...explanation } = explainResponse(response, call, client, name);
   const said = body?.message;
-  const meaning = said && what ? `${toSentence(what)} ` : '';
+  const meaning = said && what ? `${capitalize(what)} ` : '';
   return new ServiceApiError({
     ...callResponse.errorFields,
     body,
     response: callResponse.toErrorResponse(json),
     secrets: () => callResponse.secrets,
     credentialFault: isCredentialFault(response),
-    message: `${callResponse.name}${name ? ` ${name}` : ''}${said ? `: ${said}` : `${what}.`}`,
+    message: `${callResponse.name}${name ? ` ${name}` : ''}${said ? `: ${said}` : what || '.'}`,
     hint: hint && meaning + hint,
     ...explanation,
   });
 }
 
 /** Turns the meaning of a response into a sentence, which the hint shows if the message has the service's own text in its place. */
-function toSentence(what: string): string {
+function capitalize(what: string): string {
   const words = what.replace(/^\W+/, '');
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
 }
 
 function readErrorBody(json: unknown, secrets: readonly string[]): ApiErrorBody | undefined {
@@ -112,22 +112,14 @@ function joinTexts(value: unknown): string {
 
 function redirectError(callResponse: CallResponse): ServiceConnectionError {
   const { received: response, call, client } = callResponse;
-  const { describeOption, addresses } = client.options;
-  const { baseOption } = addresses;
   const target = redirectTarget(response.headers, call.url);
   const origin = target && cleanText(target.origin, callResponse.secrets, MAX_MESSAGE);
+  const words = ['redirect', target?.isOnlySlash && 'only-slash'];
+  const explanation = explainByWords(response, client, words, { target: origin });
   return new ServiceConnectionError({
     kind: 'redirect',
-    message: `${callResponse.name}, a redirect${origin ? ` to ${origin}` : ''}. Redirects are never followed.`,
-    ...(target?.isOnlySlash
-      ? {
-          hint: `It only adds or removes a slash at the end: change ${describeOption('http.trailingSlash')}.`,
-          options: ['http.trailingSlash'],
-        }
-      : {
-          hint: `Put the address where the API is into ${describeOption(baseOption)}.`,
-          options: [baseOption],
-        }),
+    ...explanation,
+    message: callResponse.name + explanation.message,
     // With outcomeUnknown: a redirect does not prove that nothing was done. 303 often follows a success (RFC 9110, 15.4.4).
     ...callResponse.errorFields,
     reason: String(response.status),

@@ -4,27 +4,15 @@ import {
   cleanText,
   containsSecret,
   ServiceApiError,
+  type Words,
 } from '../errors/index.js';
-import {
-  charsetOf,
-  decodeText,
-  isPage,
-  parseBody,
-  isSuccess,
-  parseRetryAfter,
-} from '../exchange/response.js';
+import { charsetOf, decodeText, parseBody, isSuccess, parseRetryAfter } from '../exchange/response.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { sentCorrelationId, type Call, type ErrorClient } from './call.js';
+import { explainByWords } from './explain-response.js';
 import { isSafe, outcomeFields } from './repeatability.js';
 
 const MAX_ERROR_BYTES = 65_536;
-
-/** What the error says if a successful response has a body that cannot be used. */
-interface UnusableBody {
-  what: string;
-  hint: string;
-  options?: readonly string[];
-}
 
 /** The response to a call: reads the body for the caller, and makes the fields of errors about the response. */
 export class CallResponse {
@@ -94,8 +82,8 @@ export class CallResponse {
   /** Makes the error for a body that `parse` refused. The error keeps the body. */
   toParseError(body: unknown, where: string): ServiceApiError {
     const data = body instanceof Uint8Array ? undefined : body;
-    const said = `but parse refused the ${body === undefined ? 'missing ' : ''}body${where}`;
-    return this.#unusable(said, { response: this.toErrorResponse(data), retryable: false });
+    const details = { response: this.toErrorResponse(data), retryable: false };
+    return this.#unusable(['parse', body === undefined && 'missing'], details, where);
   }
 
   /**
@@ -106,10 +94,7 @@ export class CallResponse {
     const { body, headers } = this.received;
     const text = decodeText(body, charsetOf(headers) ?? 'utf-8');
     if (text !== undefined) return text;
-    throw this.#invalid({
-      what: 'text in a charset that is not known',
-      hint: "Set responseType 'bytes', and decode them yourself.",
-    });
+    throw this.#unusable(['charset']);
   }
 
   /**
@@ -125,38 +110,25 @@ export class CallResponse {
     if (json !== undefined && !(untilClose && typeof json === 'number')) return json;
     const isEmpty = body.toString('utf8').trim() === '';
     if (isEmpty && !isSafe({ method: this.call.method, details: {} })) return undefined;
-    const { describeOption, addresses } = this.client.options;
-    const { baseOption } = addresses;
-    const address = `${describeOption(baseOption)}, with its path if it has one.`;
-    throw this.#invalid({ ...explainBody(this.received, isEmpty, address), options: [baseOption] });
+    throw this.#unusable([]);
   }
 
-  #invalid({ what, hint, options = [] }: UnusableBody): ServiceApiError {
-    return this.#unusable(`with ${what}`, { response: this.toErrorResponse(undefined), hint, options });
-  }
-
-  #unusable(said: string, details: Partial<ApiErrorDetails>): ServiceApiError {
-    const wasExecuted = !isSafe(this.call) && isSuccess(this.received.status);
+  /** @param why where `parse` found a fault */
+  #unusable(words: Words, details?: Partial<ApiErrorDetails>, why?: string): ServiceApiError {
+    const { received, client } = this;
+    const wasExecuted = !isSafe(this.call) && isSuccess(received.status);
+    const known = ['unusable', ...words, wasExecuted && 'executed'];
+    const explanation = explainByWords(received, client, known, { why });
     return new ServiceApiError({
       ...this.errorFields,
+      response: this.toErrorResponse(undefined),
       ...details,
+      ...explanation,
       code: 'invalid_response',
-      message: `${this.name}, ${said}.${wasExecuted ? ' By its status the call was executed.' : ''}`,
+      message: this.name + explanation.message,
       saysOutcome: wasExecuted,
     });
   }
-}
-
-function explainBody(response: ExchangeResponse, isEmpty: boolean, address: string): UnusableBody {
-  const hint = `Check ${address}`;
-  if (isPage(response)) {
-    const others =
-      "the response does not come from the service's API, but for example from a website, a login page or a proxy";
-    return { what: `a page (HTML): ${others}`, hint };
-  }
-  if (isEmpty) return { what: 'an empty body', hint };
-  const reading = "If it is not meant to be JSON, set responseType 'text' or 'bytes' in ServiceHttpService.";
-  return { what: 'a body that is not JSON', hint: `${reading} If it is, check ${address}` };
 }
 
 /**

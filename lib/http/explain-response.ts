@@ -1,5 +1,5 @@
 import { collectionAtEnd } from '../config/names.js';
-import { explain, type Explanation } from '../errors/index.js';
+import { explain, type Explanation, type Facts, type Words } from '../errors/index.js';
 import {
   asksLateForCertificate,
   certificateVerdict,
@@ -19,6 +19,17 @@ export function isCredentialFault(response: ExchangeResponse): boolean {
 /** Whether nock 15 has no interceptor for the request. Its text quotes the request with its credentials, so it must not be shown. */
 export function isOfNock({ status, body }: ExchangeResponse): boolean {
   return status === 501 && body.includes('"ERR_NOCK_NO_MATCH"');
+}
+
+/** Explains a redirect, or a success with a body that cannot be used. The message follows the status. */
+export function explainByWords(
+  response: ExchangeResponse,
+  { options: { addresses, describeOption } }: ErrorClient,
+  words: Words,
+  facts: Facts,
+): Explanation {
+  const known = ['api response', String(response.status), bodyKind(response), ...words];
+  return explain(known, facts, { option: addresses.baseOption, describeOption });
 }
 
 /**

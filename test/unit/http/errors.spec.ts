@@ -98,7 +98,7 @@ describe('Errors of responses', () => {
     expect(explained(status, body, {}, '/a', { keyType: 'Ed25519', lastIssuer: 'CN=ca' })).toEqual({
       words: expect.stringMatching(/certificate-not-sent/),
       message:
-        ': the client certificate was not sent, or did not arrive: the server accepts no key of this type (Ed25519), or a proxy in front of it ended TLS',
+        ': the client certificate was not sent, or did not arrive: the server accepts no key of this type (Ed25519), or a proxy in front of it ended TLS.',
       hint: expect.stringMatching(/^Ask .* which types of keys/),
       options: ['tls.certificate'],
     });
@@ -133,7 +133,7 @@ describe('Errors of responses', () => {
     (_, status, body) => {
       const addresses = { baseUrl: 'http://127.0.0.1:1' };
       expect(explained(status, body, { addresses })).toMatchObject({
-        message: ': the sidecar on this machine got no response from the service',
+        message: ': the sidecar on this machine got no response from the service.',
         hint: expect.stringMatching(/log of the sidecar at urls\.baseUrl.*client certificate of the sidecar/),
         options: ['urls.baseUrl'],
       });
@@ -204,7 +204,7 @@ describe('Errors of responses', () => {
       501,
       NO_MATCH,
       '/a',
-      /^: nock has no interceptor for this request$/,
+      /^: nock has no interceptor for this request\.$/,
       /urls\.baseUrl, or the proxy in http\.proxy/,
     ],
     ...[400, 404, 409, 422].map((status): [number, string, string, RegExp, undefined] => [
