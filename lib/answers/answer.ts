@@ -91,30 +91,21 @@ type AnswerWithoutCode = Omit<ExceptionAnswer, 'code'>;
 
 function toAnswer(error: ServiceError, options: ExceptionAnswerOptions = {}): AnswerWithoutCode {
   const { invalidRequestStatus = 400 } = options;
-  if (error instanceof ServiceRequestError && error.hint === undefined) {
-    const message = error.faults.map((fault) => `${fault.property} ${fault.message}`).join('; ');
-    return { status: invalidRequestStatus, message };
-  }
-  if (error instanceof ServiceApiError || error instanceof ServiceConnectionError)
-    return answerToFailedCall(error, options);
-  if (error instanceof ServiceTokenError)
-    return { status: 503, message: UNAVAILABLE, retryAfter: error.retryAfter };
-  if (error instanceof ServiceCertificateError) return { status: 503, message: UNAVAILABLE };
-  return { status: 500, message: 'Internal server error' };
-}
-
-function answerToFailedCall(
-  error: ServiceApiError | ServiceConnectionError,
-  options: ExceptionAnswerOptions,
-): AnswerWithoutCode {
   const doubt = error.outcomeUnknown ? DOUBT : '';
   if (error.code === 'connection_timeout') return { status: 504, message: LATE + doubt };
   // This comes before every status that invites the caller to try again. For example, a 409 or 429 may be the response to the
   // last attempt, while an earlier attempt was executed.
   if (doubt) return { status: 502, message: FAILED + doubt };
-  return error instanceof ServiceApiError
-    ? answerToApiError(error, options)
-    : { status: 503, message: UNAVAILABLE };
+  if (error instanceof ServiceRequestError && error.hint === undefined) {
+    const message = error.faults.map((fault) => `${fault.property} ${fault.message}`).join('; ');
+    return { status: invalidRequestStatus, message };
+  }
+  if (error instanceof ServiceApiError) return answerToApiError(error, options);
+  if (error instanceof ServiceTokenError)
+    return { status: 503, message: UNAVAILABLE, retryAfter: error.retryAfter };
+  if (error instanceof ServiceConnectionError || error instanceof ServiceCertificateError)
+    return { status: 503, message: UNAVAILABLE };
+  return { status: 500, message: 'Internal server error' };
 }
 
 function answerToApiError(

@@ -1,5 +1,11 @@
 import { cleanText } from './clean-text.js';
-import { type Explanation, hideFields, keepHidden, ServiceError } from './service.error.js';
+import {
+  type ErrorDetails,
+  type Explanation,
+  hideFields,
+  keepHidden,
+  ServiceError,
+} from './service.error.js';
 
 /** The body of an error response, as the service sends it (docs/service.md#errors). */
 export interface ApiErrorBody {
@@ -29,8 +35,9 @@ export interface ApiErrorResponse {
 export interface ApiErrorDetails
   extends
     Explanation,
+    ErrorDetails,
     Pick<ServiceApiError, 'status' | 'method' | 'path'>,
-    Partial<Pick<ServiceApiError, 'code' | 'retryable'>>,
+    Partial<Pick<ServiceApiError, 'code'>>,
     Partial<Omit<ServiceApiError, 'status' | 'method' | 'path' | 'response' | keyof ServiceError>> {
   /** Called each time that {@link ServiceApiError.response} is read. */
   response?: () => ApiErrorResponse;
@@ -66,21 +73,10 @@ export class ServiceApiError extends ServiceError {
   /** Seconds to wait, from the response's Retry-After header. */
   readonly retryAfter?: number;
   /**
-   * True if the service refused the application's credentials or client certificate: 401, 403, and a proxy's page about the
-   * client certificate (400). A user of the application cannot correct that.
+   * True if the service refused the application's credentials or client certificate: 401, 403, nginx's 495 and 496, and a
+   * proxy's page about the client certificate (400). A user of the application cannot correct that.
    */
   readonly credentialFault: boolean;
-  /**
-   * True if a POST, PUT, PATCH or DELETE may have been executed: a 408, a status of 500 or more, a page (HTML) with 401 or
-   * 403 or about the client certificate, a success whose body cannot be used or that `parse` refused, or an earlier attempt
-   * that may have been executed.
-   */
-  readonly outcomeUnknown: boolean;
-  /**
-   * The call's idempotency key (`http.idempotencyHeader`), if `outcomeUnknown` is true. Send the same call again with this
-   * key. Do not show the key to users.
-   */
-  readonly idempotencyKey?: string;
   /**
    * The whole response, including a body that `parse` refused. Logs, JSON and printed forms of the error omit it.
    */
@@ -96,8 +92,6 @@ export class ServiceApiError extends ServiceError {
     this.correlationId = details.correlationId;
     this.retryAfter = details.retryAfter;
     this.credentialFault = details.credentialFault ?? false;
-    this.outcomeUnknown = details.outcomeUnknown ?? false;
-    this.idempotencyKey = details.idempotencyKey;
     keepHidden(this, { path: () => details.path, response: details.response });
     if (details.secrets) Object.defineProperty(this, SECRETS, { value: details.secrets });
   }

@@ -2,6 +2,7 @@ import {
   type Remedy,
   ServiceError,
   type ConnectionErrorKind,
+  type ErrorDetails,
   type Explanation,
   hideFields,
   keepHidden,
@@ -47,11 +48,10 @@ export class ServiceRequestError extends ServiceError {
 export interface ConnectionErrorDetails
   extends
     Explanation,
+    // Default of `retryable`: false if the outcome is unknown, otherwise according to the kind.
+    ErrorDetails,
     Pick<ServiceConnectionError, 'kind'>,
-    Partial<Omit<ServiceConnectionError, 'kind' | keyof ServiceError>> {
-  /** Default: false if the outcome is unknown, otherwise according to the kind. */
-  retryable?: boolean;
-}
+    Partial<Omit<ServiceConnectionError, 'kind' | keyof ServiceError>> {}
 
 export const CLIENT_CLOSED = 'the client is closed, or its application is shutting down';
 
@@ -100,16 +100,6 @@ export class ServiceConnectionError extends ServiceError {
    * it. In older versions it is `ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE`.
    */
   readonly reason?: string;
-  /**
-   * True if the service may have executed a POST, PUT, PATCH or DELETE: find out whether it did before you send the call
-   * again. False if the service certainly did nothing, and for calls that change nothing (GET, HEAD, OPTIONS, `readOnly`).
-   */
-  readonly outcomeUnknown: boolean;
-  /**
-   * The call's idempotency key (`http.idempotencyHeader`), if `outcomeUnknown` is true. Send the same call again with this
-   * key. Do not show the key to users.
-   */
-  readonly idempotencyKey?: string;
   /** The correlation id that was sent with the call (`http.requestId`). */
   readonly correlationId?: string;
   /** The origin that a redirect leads to. */
@@ -126,8 +116,6 @@ export class ServiceConnectionError extends ServiceError {
     this.route = details.route ?? details.path;
     keepHidden(this, { path: () => details.path });
     this.reason = details.reason;
-    this.outcomeUnknown = details.outcomeUnknown ?? false;
-    this.idempotencyKey = details.idempotencyKey;
     this.correlationId = details.correlationId;
     this.location = details.location;
   }

@@ -76,6 +76,10 @@ export interface Explanation extends Remedy {
   saysOutcome?: boolean;
 }
 
+/** The fields that all classes of errors have in common. */
+export type ErrorDetails = Omit<Explanation, 'message'> &
+  Partial<Pick<ServiceError, 'retryable' | 'outcomeUnknown' | 'idempotencyKey'>>;
+
 /**
  * The base class of all errors of this module. An error contains only plain values from an allow-list: no request, response
  * object, agent or error of a library, not even as `cause`. So printing an error never prints a key or a token.
@@ -88,21 +92,32 @@ export abstract class ServiceError extends Error {
    * changes something: true only if it was certainly not executed, or if the caller supplied an `idempotencyKey`.
    */
   readonly retryable: boolean;
+  /**
+   * True if the service may have executed a POST, PUT, PATCH or DELETE: find out whether it did before you send the call
+   * again. False if the service certainly did nothing, and for calls that change nothing (GET, HEAD, OPTIONS, `readOnly`),
+   * unless an interceptor of the application has sent a change within the call.
+   */
+  readonly outcomeUnknown: boolean;
+  /**
+   * The call's idempotency key (`http.idempotencyHeader`), if `outcomeUnknown` is true. Send the same call again with this
+   * key. Do not show the key to users.
+   */
+  readonly idempotencyKey?: string;
   /** What to do, if known. For operators: do not show it to users of the application. */
   declare readonly hint?: string;
   /** The options that the hint is about, the likeliest cause first. */
   declare readonly options?: readonly string[];
 
-  constructor(
-    message: string,
-    details: Partial<Explanation> & { retryable?: boolean; outcomeUnknown?: boolean } = {},
-  ) {
+  constructor(message: string, details: ErrorDetails = {}) {
     super(message);
-    const { options, retryable = false, outcomeUnknown = false, saysOutcome = false, words } = details;
+    const { idempotencyKey, options, saysOutcome = false, words } = details;
+    const { retryable = false, outcomeUnknown = false } = details;
     // Not enumerable, so that nothing prints or copies the words but copyError().
     if (words !== undefined) Object.defineProperty(this, WORDS, { value: words });
     const hint = outcomeUnknown && !saysOutcome ? explainDoubt(retryable, details.hint) : details.hint;
     this.retryable = retryable;
+    this.outcomeUnknown = outcomeUnknown;
+    this.idempotencyKey = idempotencyKey;
     // Not enumerable, like the name of Node's own errors.
     Object.defineProperty(this, 'name', { value: new.target.name, configurable: true, writable: true });
     if (hint === undefined) return;
@@ -117,12 +132,12 @@ export abstract class ServiceError extends Error {
   }
 }
 
+const REPEAT = 'The request may have been executed: send it again later with the same idempotencyKey.';
+const FIND_OUT = 'The request may have been executed: find out whether it was before you send it again.';
+
 /** What to do first, before any other hint: a payment that is sent again without a look may be paid twice. */
 function explainDoubt(retryable: boolean, hint?: string): string {
-  const first = retryable
-    ? 'The request may have been executed: send it again later with the same idempotencyKey.'
-    : 'The request may have been executed: find out whether it was before you send it again.';
-  return hint ? `${first} ${hint}` : first;
+  return [retryable ? REPEAT : FIND_OUT, hint].filter(Boolean).join(' ');
 }
 
 const HIDDEN = Symbol('hidden');
@@ -159,13 +174,38 @@ export function keepHidden(error: ServiceError, values: Hidden): void {
  * Copies an error for one of several callers that share its cause, for example a token request. Callers may write to their
  * error: applications add fields, and axios appends each caller's stack, so a shared stack would grow with every caller.
  * Errors of other classes are returned as they are.
+ * @param changes fields of the copy
  */
-export function copyError(error: Error): Error {
+export function copyError(error: Error, changes: { stack?: string } = {}): Error {
   if (!(error instanceof ServiceError)) return error;
   const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error) as object) as Error;
   // In Node 22, `stack` is a getter that works only on the error that it belongs to, so copy its value.
-  const stack = { value: error.stack, configurable: true, writable: true };
-  return Object.defineProperties(copy, { ...Object.getOwnPropertyDescriptors(error), stack });
+  const { stack: value = error.stack, ...fields } = changes;
+  return Object.defineProperties(copy, {
+    ...Object.getOwnPropertyDescriptors(error),
+    ...Object.getOwnPropertyDescriptors(fields),
+    stack: { value, configurable: true, writable: true },
+  });
+}
+
+/**
+ * Makes the error of a call in which another request may have been executed than the one that the error is about. It is a copy,
+ * because the host application may share or keep the error itself. An error that already says the same is returned as it is.
+ * @param doubt what the caller may do after it has found the outcome unknown
+ */
+export function withDoubt(
+  error: ServiceError,
+  { retryable, idempotencyKey }: Pick<ServiceError, 'retryable' | 'idempotencyKey'>,
+): ServiceError {
+  const { outcomeUnknown, message, stack } = error;
+  const isSame = error.retryable === retryable && error.idempotencyKey === idempotencyKey;
+  if (outcomeUnknown && isSame) return error;
+  const others = error.hint?.replace(REPEAT, '').replace(FIND_OUT, '').trim();
+  const hint = explainDoubt(retryable, others);
+  const shown = error.hint === undefined ? message : `${message}\n${error.hint}`;
+  const changes = { retryable, outcomeUnknown: true, idempotencyKey, hint };
+  const changed = stack?.replace(shown, () => `${message}\n${hint}`);
+  return copyError(error, { ...changes, stack: changed }) as ServiceError;
 }
 
 /** Whether an error is one of this module's: the same as `error instanceof ServiceError`. */

@@ -191,6 +191,7 @@ class RunningExchange {
   readonly #onAbort = (): void => {
     const reason: unknown = this.#request.signal?.reason;
     if (reason instanceof CallCancelled) return this.#fail({ kind: 'closed', reason: 'ERR_CANCELED' });
+    if (!isUnsent(this.#progress)) this.#request.onLost?.();
     this.#settle(() => this.#reject(reason));
     this.#outgoing?.destroy();
   };

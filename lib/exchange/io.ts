@@ -38,6 +38,8 @@ export interface ExchangeRequest {
   maxResponseBytes: number;
   /** The signal of the caller. If it aborts, the exchange rejects with `signal.reason`. */
   signal?: AbortSignal;
+  /** Called if the signal aborts an exchange whose request the server may have read. */
+  onLost?: () => void;
 }
 
 export interface ExchangeResponse {

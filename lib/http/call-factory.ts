@@ -106,9 +106,7 @@ export class CallFactory {
     };
     const ownMs = checkTimeout(config.timeout) ?? this.client.options.http.timeout;
     const { timeoutMs, endsAt } = hostCall?.addRequest(ownMs) ?? { timeoutMs: ownMs };
-    const call = new Call(method, url, timeoutMs, details, endsAt);
-    call.outcomeUnknown = hostCall?.call.outcomeUnknown === true;
-    return call;
+    return new Call(method, url, timeoutMs, details, endsAt);
   }
 
   /** Fills in the path, and checks where it leads. */

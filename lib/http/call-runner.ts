@@ -13,6 +13,7 @@ import {
   isRepeatable,
   isRetryableFault,
   isRetryableResponse,
+  isSafe,
   type RetryBudget,
 } from './repeatability.js';
 
@@ -71,8 +72,8 @@ export class CallRunner {
       const { response } = outcome;
       const isOver = closed.aborted || (response && isSuccess(response.status));
       const pauseMs = isOver ? undefined : await this.#pauseBeforeNext(call, outcome, done);
-      if (pauseMs === undefined) return this.#finish(call, outcome, done);
       call.outcomeUnknown = isOutcomeUnknown(call, outcome);
+      if (pauseMs === undefined) return this.#finish(call, outcome, done);
       try {
         if (pauseMs > 0) await sleep(systemClock, pauseMs, call.signal, closed);
         outcome = await this.#attempt(call, done);
@@ -142,6 +143,7 @@ export class CallRunner {
       connectTimeoutMs,
       maxResponseBytes: call.details.maxResponseBytes ?? options.http.maxResponseBytes,
       signal: call.signal,
+      onLost: isSafe(call) ? undefined : () => (call.outcomeUnknown = true),
     });
   }
 

@@ -75,7 +75,7 @@ export class Call {
   attempts = 0;
   /** The client certificate of the last attempt. */
   certificate: CertificateSummary | undefined = undefined;
-  /** Whether the service may have executed an earlier attempt. */
+  /** Whether the service may have executed an attempt that has ended. */
   outcomeUnknown = false;
   /** The last response. */
   response: ExchangeResponse | undefined = undefined;

@@ -1,11 +1,14 @@
 import { type AxiosAdapter, type InternalAxiosRequestConfig } from 'axios';
-import { ExchangeFault, INTERCEPTOR_TIMEOUT } from '../exchange/fault.js';
+import { type ServiceApiError, ServiceError, withDoubt } from '../errors/index.js';
+import { CallCancelled, ExchangeFault, INTERCEPTOR_TIMEOUT } from '../exchange/fault.js';
 import { setImmediate, systemClock } from '../time/time.js';
 import { ignoreErrors } from '../telemetry/log.js';
-import { type Call, type ClientContext } from './call.js';
+import { Call, type ClientContext } from './call.js';
 import { faultToError } from './call-error.js';
 import { type CallObserver } from './call-observer.js';
+import { CallResponse } from './call-response.js';
 import { isSafe } from './repeatability.js';
+import { type ServiceResponse } from './service-axios.js';
 
 const HOST_CALL = Symbol('host call');
 
@@ -28,10 +31,11 @@ export class HiddenError {
 /**
  * A call of a host application that has interceptors of its own, from before the first interceptor until after the last.
  *
- * An interceptor may wait forever, so the call's time limit, its signal and the shutdown reject the call here, whatever an
- * interceptor waits for. An interceptor may also send the request again with the config of the call, and each such request is
- * a {@link Call} within this one. After the caller has got an error, no further request is sent, because the caller may have
- * repeated the change meanwhile.
+ * - An interceptor may wait forever, so the call's time limit, its signal and the shutdown reject the call here, whatever an
+ *   interceptor waits for.
+ * - An interceptor may send the request again with the config of the call, or another one. Each such request is a {@link Call}
+ *   within this one. The error of the call says whether the service may have executed any of them.
+ * - After the caller has got an error, no further request is sent, because the caller may have repeated the change meanwhile.
  */
 export class HostCall {
   /** The adapter of the call's config, by which {@link hostCallOf} finds this object. */
@@ -39,14 +43,17 @@ export class HostCall {
   readonly #client: ClientContext;
   readonly #observer: CallObserver;
   #timeoutMs: number;
-  /** How many requests are in flight. */
-  #running = 0;
+  /** The requests in flight. */
+  readonly #running = new Set<Call>();
   #hasRequest = false;
   /** The error of the last request, if it has failed. */
-  #failure: { outcomeUnknown?: boolean } | undefined = undefined;
-  #isSettled = false;
-  /** The error that the caller got although the interceptors had not settled yet. */
-  #earlyError: HiddenError | undefined = undefined;
+  #failure: unknown = undefined;
+  /** What the error of the call says, if the service may have executed a request that changes something. */
+  #doubt: { idempotencyKey?: string; retryable: boolean } | undefined = undefined;
+  /** The error that the caller got, perhaps before the interceptors have settled. */
+  #callerError: HiddenError | undefined = undefined;
+  /** Whether the interceptors have settled before the caller got an error. A config that is used again later makes a new call. */
+  isDone = false;
   #reject: ((error: unknown) => void) | undefined = undefined;
   #stopTimer: (() => void) | undefined = undefined;
 
@@ -64,12 +71,10 @@ export class HostCall {
     this.adapter = Object.assign(own, { [HOST_CALL]: this });
   }
 
-  /** Whether the interceptors have settled. A config that is used again later makes a new call. */
-  get isDone(): boolean {
-    return this.#isSettled && this.#earlyError === undefined;
-  }
-
-  /** Settles like `work`, which runs the interceptors. Rejects earlier after a time-out, an abort or at shutdown. */
+  /**
+   * Settles like `work`, which runs the interceptors. After a time-out, an abort or at shutdown it rejects earlier, with a
+   * {@link HiddenError}.
+   */
   async run(work: () => Promise<unknown>): Promise<unknown> {
     const { calls } = this.#client;
     calls.throwIfDraining();
@@ -82,16 +87,16 @@ export class HostCall {
         this.#reject = reject;
         if (signal?.aborted) return this.#onAbort();
         signal?.addEventListener('abort', this.#onAbort);
-        calls.closed.addEventListener('abort', this.#onLimit);
+        calls.closed.addEventListener('abort', this.#onEnd);
         this.#setTimer();
         void work()
-          .finally(() => (this.#isSettled = true))
+          .finally(() => (this.isDone = this.#callerError === undefined))
           .then(resolve, reject);
       });
     } finally {
       this.#stopTimer?.();
       signal?.removeEventListener('abort', this.#onAbort);
-      calls.closed.removeEventListener('abort', this.#onLimit);
+      calls.closed.removeEventListener('abort', this.#onEnd);
       stopFollowing?.();
       // The host application may keep the config, and with it this object.
       this.#failure = undefined;
@@ -104,7 +109,7 @@ export class HostCall {
    * request alone. Throws if the caller has already got an error.
    */
   addRequest(timeoutMs: number): { timeoutMs: number; endsAt: number } {
-    if (this.#earlyError) throw this.#earlyError as unknown;
+    this.#throwIfFailed();
     this.#hasRequest = true;
     this.#failure = undefined;
     this.#timeoutMs = Math.max(this.#timeoutMs, timeoutMs);
@@ -123,62 +128,110 @@ export class HostCall {
     return template !== undefined && path.includes(filled) ? path.replace(filled, () => template) : undefined;
   }
 
-  /** A request is sent. */
-  enter(): void {
-    this.#running += 1;
+  /** A request is about to be sent. Throws if the caller has already got an error. */
+  enter(request: Call): void {
+    this.#throwIfFailed();
+    this.#running.add(request);
   }
 
   /** A request has ended. */
   leave(request: Call, failure?: unknown): void {
-    this.#running -= 1;
-    this.#failure = failure as { outcomeUnknown?: boolean } | undefined;
-    if (mayHaveExecuted(request, this.#failure)) this.call.outcomeUnknown = true;
+    this.#running.delete(request);
+    this.#failure = failure;
+    if (request.outcomeUnknown) this.#addDoubt(request);
     // The interceptors get the error of a request that ended at the time limit, but they cannot wait any longer.
-    if (this.#isTimeOver) setImmediate(this.#onLimit);
+    if (this.#isOver) setImmediate(this.#onEnd);
+  }
+
+  /**
+   * Makes the error of the call from what the interceptors left: an error of this module says so if any request of the call may
+   * have been executed. Another error is the host application's own.
+   */
+  toCallerError(error: unknown): unknown {
+    const own = this.#withDoubt(error, true);
+    this.#callerError ??= new HiddenError(own);
+    return own;
+  }
+
+  /** Makes the error for a body that `parse` refused. An interceptor may have made the response itself. */
+  toParseError({ data, status, toParseError }: Partial<ServiceResponse>, where: string): ServiceApiError {
+    const make = toParseError ?? ((body, at) => this.#toResponse(status).toParseError(body, at));
+    // A repetition would end with the same body.
+    return this.#withDoubt(make(data, where), false);
+  }
+
+  /** A response that no request of the call has got. */
+  #toResponse(status = 200): CallResponse {
+    const { method, url, timeoutMs, details } = this.call;
+    const received = { status, statusText: '', headers: {}, body: Buffer.alloc(0), untilClose: false };
+    const unsent = new Call(method, url, timeoutMs, { ...details, readOnly: true });
+    return new CallResponse(received, unsent, this.#client);
+  }
+
+  #throwIfFailed(): void {
+    if (this.#callerError) throw this.#callerError as unknown;
   }
 
   get #endsAt(): number {
     return this.call.startedAt + this.#timeoutMs;
   }
 
-  get #isTimeOver(): boolean {
-    return this.#client.calls.closed.aborted || performance.now() >= this.#endsAt;
+  /** Whether the time is over, the client is closed, or the cancel token of the call is cancelled. */
+  get #isOver(): boolean {
+    const isClosed = this.#client.calls.closed.aborted || this.call.signal?.reason instanceof CallCancelled;
+    return isClosed || performance.now() >= this.#endsAt;
+  }
+
+  #withDoubt<T>(error: T, isRepeatable: boolean): T {
+    // An interceptor has not waited for this request, which may still be executed.
+    for (const request of this.#running) if (!isSafe(request)) this.#addDoubt(request);
+    if (!(error instanceof ServiceError) || !this.#doubt) return error;
+    const { idempotencyKey, retryable } = this.#doubt;
+    return withDoubt(error, { idempotencyKey, retryable: retryable && isRepeatable }) as T;
+  }
+
+  #addDoubt({ details }: Call): void {
+    const idempotencyKey =
+      this.#doubt?.idempotencyKey ?? details.idempotencyKey ?? this.call.details.idempotencyKey;
+    const isSame = details.hasCallerKey === true && details.idempotencyKey === idempotencyKey;
+    this.#doubt = { idempotencyKey, retryable: isSame && this.#doubt?.retryable !== false };
   }
 
   #setTimer(): void {
-    this.#stopTimer = systemClock.schedule(this.#onLimit, Math.ceil(this.#endsAt - performance.now()));
+    this.#stopTimer = systemClock.schedule(this.#onEnd, Math.ceil(this.#endsAt - performance.now()));
   }
 
-  readonly #onAbort = (): void =>
-    this.#rejectEarly(this.#client.calls.toCallerError(this.call.signal?.reason));
-
-  readonly #onLimit = (): void => {
-    // The timer fired early, because an interceptor has set a longer `timeout`.
-    if (!this.#isTimeOver) return this.#setTimer();
-    // A request in flight ends at the same time limit, and its error says more.
-    if (this.#running > 0) return;
-    const isInDoubt = this.call.outcomeUnknown && !isSafe(this.call);
-    const saysOutcome = this.#failure !== undefined && (!isInDoubt || this.#failure.outcomeUnknown === true);
-    this.#rejectEarly(saysOutcome ? this.#failure : this.#timeoutOrClosedError());
+  readonly #onAbort = (): void => {
+    const reason: unknown = this.call.signal?.reason;
+    if (reason instanceof CallCancelled) this.#onEnd();
+    else this.#rejectEarly(reason);
   };
 
-  #timeoutOrClosedError(): Error {
-    const kind = this.#client.calls.closed.aborted ? 'closed' : 'timeout';
+  readonly #onEnd = (): void => {
+    // The timer fired early, because an interceptor has set a longer `timeout`.
+    if (!this.#isOver) return this.#setTimer();
+    // A request in flight ends at the same time, and its error says more.
+    if (this.#running.size > 0) return;
+    // After a change that was executed, the error of a later request, such as a GET, would lead away from it.
+    const isOfChange =
+      !this.#doubt || (this.#failure instanceof ServiceError && this.#failure.outcomeUnknown);
+    const error = isOfChange && this.#failure !== undefined ? this.#failure : this.#endError();
+    this.#rejectEarly(this.#withDoubt(error, true));
+  };
+
+  #endError(): unknown {
+    const { calls } = this.#client;
+    const reason: unknown = this.call.signal?.reason;
+    if (reason instanceof CallCancelled) return calls.toCallerError(reason);
+    const kind = calls.closed.aborted ? 'closed' : 'timeout';
     const limit = kind === 'timeout' ? { reason: INTERCEPTOR_TIMEOUT, limitMs: this.#timeoutMs } : {};
     return faultToError(new ExchangeFault({ phase: 'waiting', kind, ...limit }), this.call, this.#client);
   }
 
   #rejectEarly(error: unknown): void {
-    if (this.#isSettled || this.#earlyError) return;
-    this.#earlyError = new HiddenError(error);
+    if (this.isDone || this.#callerError) return;
+    this.#callerError = new HiddenError(error);
     if (!this.#hasRequest) this.#observer.failed(this.call, error);
-    this.#reject?.(error);
+    this.#reject?.(this.#callerError);
   }
-}
-
-/** Whether the service may have executed a request that has ended. */
-function mayHaveExecuted(call: Call, failure: { outcomeUnknown?: boolean } | undefined): boolean {
-  if (isSafe(call)) return false;
-  if (failure === undefined) return call.response !== undefined;
-  return failure.outcomeUnknown ?? call.attempts > 0;
 }

@@ -1,6 +1,7 @@
 import axios, {
   AxiosHeaders,
   type AxiosAdapter,
+  type AxiosRequestConfig,
   type AxiosResponse,
   type InternalAxiosRequestConfig,
   Axios,
@@ -19,6 +20,7 @@ import { CallObserver } from './call-observer.js';
 import { CallResponse } from './call-response.js';
 import { CallRunner } from './call-runner.js';
 import { HiddenError, HostCall, hostCallOf } from './host-call.js';
+import { type ResponseParser, runParser } from './parse-option.js';
 import { RetryBudget } from './repeatability.js';
 
 /**
@@ -29,7 +31,7 @@ class FailedCall {
   constructor(readonly error: unknown) {}
 }
 
-function throwFailure(response: unknown): unknown {
+function throwFailure<T>(response: T): T {
   if (response instanceof FailedCall) throw response.error;
   return response;
 }
@@ -43,7 +45,7 @@ function serviceAdapter(client: ClientContext, runner: CallRunner, observer: Cal
   return async (config) => {
     const call = takeCall(config);
     const counter = call.details.hostCall ?? calls;
-    counter.enter();
+    counter.enter(call);
     let stopFollowing: (() => void) | undefined;
     let failure: unknown;
     try {
@@ -69,6 +71,13 @@ function serviceAdapter(client: ClientContext, runner: CallRunner, observer: Cal
     }
   };
 }
+
+const SEND = Symbol('send');
+type Send = (config: AxiosRequestConfig, parse?: ResponseParser) => Promise<ServiceResponse>;
+
+/** Sends a call through the instance, and runs `parse` on the body that the interceptors of the host application have left. */
+export const sendCall = (axios: AxiosInstance, ...given: Parameters<Send>): Promise<ServiceResponse> =>
+  (axios as AxiosInstance & { [SEND]: Send })[SEND](...given);
 
 /** The axios response of this module. */
 export interface ServiceResponse extends AxiosResponse {
@@ -101,8 +110,6 @@ function toAxiosResponse(response: CallResponse, config: InternalAxiosRequestCon
   };
 }
 
-type SendMethod = (...given: unknown[]) => Promise<unknown>;
-
 /**
  * Makes the client's own axios instance, with the interceptor, the runner and the adapter behind it. It takes none of axios's
  * global defaults, because a host application may have changed them for its calls of other services (`baseURL`, headers). This
@@ -122,25 +129,8 @@ export function createServiceAxios(
   // A synchronous interceptor saves 3 us of a call. Axios 1.13 needs the second function if an interceptor throws.
   const { intercept } = new AuthHeadersInterceptor(authenticator, factory);
   made.interceptors.request.use(intercept, rethrow, { synchronous: true });
-  made.interceptors.response.use(throwFailure as never);
-  const send = made.request.bind(made) as SendMethod;
-  const sendIntercepted: SendMethod = async (target, options) => {
-    const url = typeof target === 'string' ? { url: target } : undefined;
-    const config = { ...(url ? (options as CallConfig) : (target as CallConfig)), ...url };
-    const ongoing = hostCallOf(config.adapter);
-    // An interceptor repeats a request of a call that is still in progress.
-    if (ongoing && !ongoing.isDone) return send(config);
-    // With this order our interceptor runs last. The host application may have changed axios's global default.
-    const ordering = { legacyInterceptorReqResOrdering: true, ...made.defaults.transitional };
-    config.transitional = { ...ordering, ...config.transitional };
-    const merged = mergeConfig(made.defaults as object, { ...config, params: undefined }) as CallConfig;
-    const hostCall = new HostCall(factory.begin(merged), adapter, client, observer);
-    const { route, pathParams, idempotencyKey } = merged;
-    Object.assign(config, { url: merged.url, route, pathParams, idempotencyKey });
-    if (ongoing || merged.adapter === adapter) config.adapter = hostCall.adapter;
-    return hostCall.run(() => send(config));
-  };
-  return asInstance(made, send, sendIntercepted);
+  made.interceptors.response.use(throwFailure);
+  return asInstance(made, new HostCalls(made, adapter, factory, client, observer));
 }
 
 /** The defaults of the instance. Axios copies all own properties at each call, so there are few of them. */
@@ -173,34 +163,84 @@ function rethrow(error: unknown): never {
   throw error;
 }
 
-/**
- * Makes what axios.create() returns: a function that also has the methods.
- * @param send sends a request as axios does
- * @param intercept sends a request of a host application that has interceptors of its own
- */
-function asInstance(made: Axios, send: SendMethod, intercept: SendMethod): AxiosInstance {
+/** Sends the calls of the host application through axios. Here each of them settles. */
+class HostCalls {
+  /** Whether the host application has interceptors of its own. */
+  areIntercepted = false;
+  readonly #send: (target: unknown, options?: unknown) => Promise<unknown>;
+
+  constructor(
+    private readonly made: Axios,
+    private readonly adapter: AxiosAdapter,
+    private readonly factory: CallFactory,
+    private readonly client: ClientContext,
+    private readonly observer: CallObserver,
+  ) {
+    this.#send = made.request.bind(made) as never;
+  }
+
+  /** Sends a call as axios does. Runs `parse` on the body that the interceptors have left. */
+  async send(target: unknown, options?: unknown, parse?: ResponseParser): Promise<ServiceResponse> {
+    let hostCall: HostCall | undefined;
+    let response: ServiceResponse;
+    try {
+      if (this.areIntercepted) {
+        const url = typeof target === 'string' ? { url: target } : undefined;
+        const config = { ...((url ? options : target) as CallConfig), ...url };
+        hostCall = this.#begin(config);
+        const work = () => this.#send(config);
+        response = throwFailure((await (hostCall ? hostCall.run(work) : work())) as ServiceResponse);
+      } else response = throwFailure((await this.#send(target, options)) as ServiceResponse);
+    } catch (error) {
+      if (error instanceof HiddenError) throw error.reason;
+      throw hostCall ? hostCall.toCallerError(error) : error;
+    }
+    if (!parse) return response;
+    const { data } = response as { data: unknown };
+    const toError = (where: string) =>
+      hostCall ? hostCall.toParseError(response, where) : response.toParseError(data, where);
+    return { ...response, data: await runParser(data, parse, toError) };
+  }
+
+  /** Begins a call of a host application with interceptors. Undefined if an interceptor sends a request of a call in progress. */
+  #begin(config: CallConfig): HostCall | undefined {
+    const { adapter, made } = this;
+    const ongoing = hostCallOf(config.adapter);
+    if (ongoing && !ongoing.isDone) return undefined;
+    // With this order our interceptor runs last. The host application may have changed axios's global default.
+    const ordering = { legacyInterceptorReqResOrdering: true, ...made.defaults.transitional };
+    config.transitional = { ...ordering, ...config.transitional };
+    const merged = mergeConfig(made.defaults as object, { ...config, params: undefined }) as CallConfig;
+    const hostCall = new HostCall(this.factory.begin(merged), adapter, this.client, this.observer);
+    const { url, route, pathParams, idempotencyKey } = merged;
+    Object.assign(config, { url, route, pathParams, idempotencyKey });
+    if (ongoing || merged.adapter === adapter) config.adapter = hostCall.adapter;
+    return hostCall;
+  }
+}
+
+/** Makes what axios.create() returns: a function that also has the methods. */
+function asInstance(made: Axios, calls: HostCalls): AxiosInstance {
   const { defaults, interceptors } = made;
-  let run = send;
   for (const manager of Object.values(interceptors) as { use: (...given: unknown[]) => number }[]) {
     const use = manager.use.bind(manager);
     manager.use = (...given) => {
-      run = intercept;
+      calls.areIntercepted = true;
       return use(...given);
     };
   }
   // axios's methods, such as get(), call this function too.
-  const request: SendMethod = async (...given) => {
-    try {
-      // The host application may have removed the interceptor that throws the error.
-      return throwFailure(await run(...given));
-    } catch (error) {
-      throw error instanceof HiddenError ? error.reason : error;
-    }
-  };
+  const request = (target: unknown, options?: unknown) => calls.send(target, options);
+  const send: Send = (config, parse) => calls.send(config, undefined, parse);
   made.request = request as never;
   const names = Object.getOwnPropertyNames(Axios.prototype).filter((name) => name !== 'constructor');
-  const methods = names.map((name) => [name, (made[name as 'request'] as SendMethod).bind(made)]);
+  const methods = names.map((name) => [name, (made[name as 'request'] as () => unknown).bind(made)]);
   const create = (config?: CreateAxiosDefaults): AxiosInstance =>
     axios.create({ ...(defaults as CreateAxiosDefaults), ...config });
-  return Object.assign(request, Object.fromEntries(methods), { defaults, interceptors, create }) as never;
+  return Object.assign(request, Object.fromEntries(methods), {
+    defaults,
+    interceptors,
+    create,
+    [SEND]: send,
+  }) as never;
 }

@@ -5,9 +5,9 @@ import { type HttpSettings } from '../config/resolve-options.js';
 import { type AxiosInstance, type AxiosRequestConfig } from 'axios';
 import { ServiceApiError, ServiceRequestError } from '../errors/index.js';
 import { type PaginateOptions, readPages } from './paginate.js';
-import { checkParser, runParser } from './parse-option.js';
+import { checkParser } from './parse-option.js';
 import { type HttpCallOptions, type HttpRequestOptions, type ParseOption } from './call-options.js';
-import { type ServiceResponse } from './service-axios.js';
+import { sendCall, type ServiceResponse } from './service-axios.js';
 
 /** Options of {@link ServiceHttpService.request} with the path among them. */
 export type HttpRequestConfig<T = unknown> = HttpRequestOptions & ParseOption<T> & { url: string };
@@ -172,18 +172,12 @@ export class ServiceHttpService {
     return this.#send(Object.assign({ url, method, data }, options, { url, method, data }));
   }
 
-  async #send<T>(
-    options: HttpRequestConfig,
-    resultOf?: (response: ServiceResponse, data: unknown) => T,
-  ): Promise<T> {
+  async #send<T>(options: HttpRequestConfig, resultOf?: (response: ServiceResponse) => T): Promise<T> {
     const parse = checkParser(options.parse);
     // Axios would make a deep copy of a schema.
     const request = (parse ? { ...options, parse: undefined } : options) as AxiosRequestConfig;
-    const response: ServiceResponse = await this.#axios.request(request);
-    const { data } = response as { data: unknown };
-    // The host application's interceptors may change the body. `parse` runs after them, so that the caller gets its result.
-    const parsed = parse ? await runParser(data, parse, (where) => response.toParseError(data, where)) : data;
-    return resultOf ? resultOf(response, parsed) : (parsed as T);
+    const response = await sendCall(this.#axios, request, parse);
+    return resultOf ? resultOf(response) : (response.data as T);
   }
 }
 
@@ -203,11 +197,17 @@ function configOf<T>(
     : { ...options, url: target as string };
 }
 
-function toResponse(response: ServiceResponse, data: unknown): HttpResponse {
+function toResponse(response: ServiceResponse): HttpResponse {
   const { status, correlationId, requestId } = response;
   const headers = Object.entries({ ...response.headers })
     .map(([name, value]): [string, string] => [name.toLowerCase(), [value].flat().join(', ')])
     // Several set-cookie headers cannot be joined (RFC 9110, section 5.3).
     .filter(([name]) => name !== 'set-cookie');
-  return { data, status, headers: Object.fromEntries(headers), correlationId, requestId };
+  return {
+    data: response.data as unknown,
+    status,
+    headers: Object.fromEntries(headers),
+    correlationId,
+    requestId,
+  };
 }

@@ -16,7 +16,10 @@ export function exchangeDouble(
     const limitMs = Math.min(timeoutMs, attemptTimeoutMs);
     const expired = () => new ExchangeFault({ kind: 'timeout', phase: 'sent', limitMs });
     const limit = { clock: systemClock, timeoutMs: limitMs, signals: [signal], expired };
-    const given = await within(limit, async () => answer(request));
+    const given = await within(limit, async () => answer(request)).catch((error: unknown) => {
+      if (signal?.aborted) request.onLost?.();
+      throw error;
+    });
     if (given instanceof ExchangeFault) throw given;
     return toExchangeResponse(given, String(request.headers.accept));
   };

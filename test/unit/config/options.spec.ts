@@ -1069,9 +1069,15 @@ describe('Errors of this module', () => {
       },
     ],
   ])('keep their fields, also in JSON, and can be copied for each caller: %s', (name, error, data) => {
-    expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name, retryable: false, ...data });
+    expect(JSON.parse(JSON.stringify(error))).toMatchObject({
+      name,
+      retryable: false,
+      outcomeUnknown: false,
+      ...data,
+    });
     const absent = Object.entries(error).filter(
-      ([key]) => !['faults', 'certificate', 'retryable', ...Object.keys(data)].includes(key),
+      ([key]) =>
+        !['faults', 'certificate', 'retryable', 'outcomeUnknown', ...Object.keys(data)].includes(key),
     );
     expect(absent.filter(([, value]) => value !== undefined)).toEqual([]);
     expect(Object.keys(error)).not.toContain('name');

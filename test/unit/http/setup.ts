@@ -58,6 +58,9 @@ export interface Setup {
   cold?: (wait: WaitOptions) => Promise<void>;
 }
 
+/** The double `answer` needs none. */
+const NO_SERVER = { url: 'http://127.0.0.1:9', close: async () => undefined };
+
 type Made<T> = { [Key in keyof T]?: Partial<T[Key]> };
 
 /** The options and parts of a client under test. Each part that is left out gets a default that does nothing unusual. */
@@ -93,13 +96,14 @@ export function clientOf(
 /** Makes the module's axios instance over a real server, or over the double `answer`. The other parts of the client are doubles. */
 export async function setUp(setup: Setup = {}) {
   const arrived: Arrived[] = [];
-  const server = await httpServer((request, response) => {
+  const listen: RequestListener = (request, response) => {
     void request.toArray().then((chunks: Buffer[]) => {
       const { method, url, headers } = request;
       arrived.push({ method, url, headers, body: Buffer.concat(chunks).toString() });
       (setup.listener ?? ((_, answer: ServerResponse) => answer.end('{"ok":true}')))(request, response);
     });
-  });
+  };
+  const server = setup.answer ? NO_SERVER : await httpServer(listen);
   const { identity = {} } = setup;
   const agent = setup.agent ?? new Agent({ keepAlive: true });
   closing.push(server.close, () => agent.destroy());
