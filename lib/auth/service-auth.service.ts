@@ -105,7 +105,7 @@ export class ServiceAuthService {
 
   /**
    * For health checks: the `certificate` that ends first among those in `tls.certificate`, `daysLeft` until then, `healthy`
-   * (false afterwards), and `lastReloadFault` while the newest files, or what the function returned last, cannot be used.
+   * (false afterwards, and before they are valid), and `lastReloadFault` while the newest files, or what the function returned last, cannot be used.
    */
   get identityStatus(): IdentityStatus {
     return this.#identity.status;

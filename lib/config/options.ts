@@ -233,8 +233,9 @@ export class Options {
   webhook = new WebhookOptions();
 
   /**
-   * Before the application listens, request a token (with OAuth) and list the banks, within 15 s. `warn` logs a failure,
-   * `fail` ends the start with a ServiceStartupError. Default `off`. SERVICE_STARTUP_CHECK
+   * Before the application listens, request a token (with OAuth) and list the banks, within 15 s. `warn` logs a failure, and
+   * a client certificate that has expired or is not valid yet then ends no start either. `fail` ends the start with a
+   * ServiceStartupError. Default `off`. SERVICE_STARTUP_CHECK
    */
   @OneOf('STARTUP_CHECK', 'off', 'warn', 'fail')
   startupCheck: ServiceStartupCheck = 'off';

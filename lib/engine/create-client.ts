@@ -88,12 +88,17 @@ export async function createServiceClient(options: ServiceModuleOptions): Promis
  * @throws ServiceConfigurationError with all faults; ServiceCertificateError if all of them are about certificates
  */
 export function createConfiguredClient(
-  { options, identity, faults, isOnlyCertificates, certificate, warnings }: Configuration,
+  { options, identity, faults, notValidNow, isOnlyCertificates, certificate, warnings }: Configuration,
   io: ServiceIo,
   heading: string,
 ): StartableClient {
   for (const warning of warnings) io.log.warn(describeFault(warning));
-  if (options && identity && faults.length === 0) return createClient(options, identity, io);
+  const tolerated = options?.startupCheck === 'warn' ? notValidNow : undefined;
+  if (options && identity && faults.every((fault) => fault === tolerated)) {
+    if (tolerated)
+      io.log.error(`${describeFault(tolerated)} It is used all the same, because startupCheck is 'warn'.`);
+    return createClient(options, identity, io);
+  }
   if (isOnlyCertificates) throw new ServiceCertificateError(faults, { certificate });
   throw new ServiceConfigurationError(faults, heading);
 }

@@ -77,9 +77,9 @@ export function reportStart(
 
 function describeIdentity({ certificate, status }: Pick<Identity, 'certificate' | 'status'>): string {
   if (!certificate) return 'no client certificate';
-  const { daysLeft = 0 } = status;
-  const left = daysLeft < 0 ? 'expired' : `${daysLeft} day${daysLeft === 1 ? '' : 's'} left`;
-  return `client certificate "${certificate.subject}", ${left}`;
+  const { daysLeft = 0, healthy } = status;
+  const left = healthy ? `${daysLeft} day${daysLeft === 1 ? '' : 's'} left` : 'not valid yet';
+  return `client certificate "${certificate.subject}", ${daysLeft < 0 ? 'expired' : left}`;
 }
 
 /** Shows only the proxy's host, because its URL may contain a password. */

@@ -38,7 +38,7 @@ export async function readConfiguration(
     name,
     (readVariable ?? givenFaults) !== undefined,
   );
-  const { identity, certificate, ...opened } = await ClientIdentity.open({
+  const { identity, certificate, notValidNow, ...opened } = await ClientIdentity.open({
     tls,
     maxSockets: options?.http.maxSockets ?? 1,
     proxyFor: options?.http.proxyFor,
@@ -57,7 +57,8 @@ export async function readConfiguration(
   if (options && identity) faults.push(...missingCertificate(options, identity));
   const isOnlyCertificates = others.length === 0;
   const isAnyVariableSet = Object.keys(variables.options).length > 0;
-  return { merged, options, identity, certificate, faults, isOnlyCertificates, warnings, isAnyVariableSet };
+  const isOf = { isOnlyCertificates, isAnyVariableSet };
+  return { merged, options, identity, certificate, faults, notValidNow, warnings, ...isOf };
 }
 
 /**

@@ -4,13 +4,8 @@ import { type CertificateSummary } from '../errors/index.js';
 import { summarize } from './certificate-summary.js';
 import { plainConnector, tlsConnector } from './connections/connectors.js';
 import { type AgentSettings, KeepAliveAgent } from './connections/keep-alive-agent.js';
-import {
-  IdentitySource,
-  type IdentitySourceSettings,
-  type IdentityStatus,
-  type OpenedIdentity,
-} from './identity-source.js';
-import { type LoadedIdentity } from './material/check-identity.js';
+import { IdentitySource, type IdentitySourceSettings, type IdentityStatus } from './identity-source.js';
+import { type LoadedIdentity, type LoadResult } from './material/check-identity.js';
 
 /** The settings of a client identity. `maxSockets` limits each agent separately. */
 export type ClientIdentitySettings = IdentitySourceSettings &
@@ -41,9 +36,9 @@ export class ClientIdentity {
 
   /**
    * Reads and checks all inputs. If they have faults, there is no identity, and the caller throws a ServiceCertificateError with
-   * all faults.
+   * all faults. If the only fault is that the certificate is not valid now, the caller may use the identity all the same.
    */
-  static async open(settings: ClientIdentitySettings): Promise<OpenedIdentity<ClientIdentity>> {
+  static async open(settings: ClientIdentitySettings): Promise<LoadResult<ClientIdentity>> {
     const { identity: source, ...rest } = await IdentitySource.open(settings);
     return { identity: source && new ClientIdentity(settings, source), ...rest };
   }

@@ -6,7 +6,12 @@ import { type Outcome } from '../exchange/fault.js';
 import { certificateVerdict, isCertain } from '../exchange/client-certificate.js';
 import { type Log } from '../telemetry/log.js';
 import { daysLeft, describeCertificate, watchExpiry } from './certificate-summary.js';
-import { checkIdentity, findLostIssuer, type LoadedIdentity } from './material/check-identity.js';
+import {
+  checkIdentity,
+  findLostIssuer,
+  type LoadedIdentity,
+  type LoadResult,
+} from './material/check-identity.js';
 import { isFromFiles, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
 import { createContextMaker, type ContextMaker } from './material/secure-contexts.js';
 
@@ -15,7 +20,7 @@ import { createContextMaker, type ContextMaker } from './material/secure-context
  * a server may refuse a connection when one of them has expired.
  */
 export interface IdentityStatus {
-  /** False if one of the certificates has expired. */
+  /** False if one of the certificates has expired, or is not valid yet. */
   healthy: boolean;
   /** The certificate that expires first. */
   certificate?: CertificateSummary;
@@ -39,15 +44,6 @@ export interface IdentitySourceSettings {
   offerToTokenEndpoint: boolean;
   clock: Clock;
   log: Log;
-}
-
-/** An identity that was read and checked. */
-export interface OpenedIdentity<T> {
-  /** Absent if there are faults. */
-  identity?: T;
-  faults: ConfigurationFault[];
-  /** Present if a certificate could be read, even with faults. */
-  certificate?: CertificateSummary;
 }
 
 /**
@@ -76,7 +72,7 @@ export class IdentitySource {
   #stopExpiry?: () => void;
 
   /** Reads and checks all inputs. */
-  static async open(settings: IdentitySourceSettings): Promise<OpenedIdentity<IdentitySource>> {
+  static async open(settings: IdentitySourceSettings): Promise<LoadResult<IdentitySource>> {
     const { tls, clock, offerToTokenEndpoint } = settings;
     const snapshot = await readIdentity(tls, clock);
     const contextsFor = createContextMaker(offerToTokenEndpoint);
@@ -108,10 +104,10 @@ export class IdentitySource {
 
   get status(): IdentityStatus {
     const now = this.#settings.clock.now();
-    const { firstToEnd: certificate } = this.#current;
+    const { firstToEnd: certificate, validFrom } = this.#current;
     const { at, faults } = this.#rejected ?? {};
     return {
-      healthy: !certificate || now < certificate.validTo.getTime(),
+      healthy: !certificate || (validFrom <= now && now < certificate.validTo.getTime()),
       ...(certificate && { certificate, daysLeft: daysLeft(certificate, now) }),
       ...(at && faults && { lastReloadFault: { at, faults } }),
     };

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { type LoggerService } from '@nestjs/common';
+import { Logger, type LoggerService } from '@nestjs/common';
 import axios from 'axios';
 import { execFile, spawn } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
@@ -17,6 +17,7 @@ import {
   ServiceCertificateError,
   ServiceConnectionError,
   type ServiceError,
+  type ServiceClient,
   ServiceModule,
   type ServiceCallEvent,
   type TlsIdentityPems,
@@ -164,6 +165,129 @@ describe('A bad certificate, key or chain at the start of an application', () =>
     await expect(start(async () => ({}))).rejects.toThrow(
       /tls\.certificate.* is missing: 'mtls' needs it, and the tls function returned none/,
     );
+  });
+});
+
+describe('A certificate that is not valid at the start', () => {
+  const issueAt = (from: number, to: number) => {
+    const [notBefore, notAfter] = [from, to].map((days) => new Date(Date.now() + days * DAY_MS));
+    return simulator.issueCertificate({ commonName: 'not-valid', notBefore, notAfter });
+  };
+  const DATES = [
+    ['has expired', -60, -1, /expired on/],
+    ['is not valid yet', 1, 60, /is not valid before/],
+  ] as const;
+
+  /** Starts a Nest application, or a client without Nest, with `startupCheck`. */
+  const STARTS = {
+    ServiceModule: async (options: ServiceModuleOptions, logger: LoggerService) => {
+      const module = await modules.start({ imports: [ServiceModule.forRoot(options)] }, logger);
+      return { auth: module.get(ServiceAuthService), banks: module.get(BanksService) };
+    },
+    'createServiceClient()': async (options: ServiceModuleOptions, logger: LoggerService) => {
+      Logger.overrideLogger(logger);
+      const client = await createServiceClient(options);
+      clients.push(client);
+      return client;
+    },
+  };
+  const clients: ServiceClient[] = [];
+  afterEach(async () => {
+    for (const { close } of clients.splice(0)) await close();
+  });
+  const optionsWith = (tls: ServiceModuleOptions['tls'], startupCheck?: 'off' | 'warn' | 'fail') => ({
+    ...simulator.moduleOptions(),
+    tls,
+    startupCheck,
+  });
+
+  it.each(
+    (['ServiceModule', 'createServiceClient()'] as const).flatMap((by) =>
+      DATES.map((dates) => [by, ...dates] as const),
+    ),
+  )(
+    "is used by %s with startupCheck: 'warn' if it %s: an error in the log, health down, and a good file takes its place",
+    async (by, _, from, to, why) => {
+      const bad = await issueAt(from, to);
+      const good = await simulator.issueCertificate({ commonName: 'good' });
+      const tls = {
+        certificate: { file: await fileOf(bad.certificate) },
+        privateKey: { file: await fileOf(bad.privateKey) },
+        chain: simulator.chain,
+      };
+      const logger = new CollectingLogger();
+      const errors: unknown[] = [];
+      Object.assign(logger, { error: (line: unknown) => void errors.push(line) });
+      const { auth, banks } = await STARTS[by](optionsWith(tls, 'warn'), logger);
+      expect(errors[0]).toEqual(
+        expect.stringMatching(
+          /^tls\.certificate.*: the file \S+ holds the certificate "CN=not-valid" .* It is used all the same, because startupCheck is 'warn'\.$/,
+        ),
+      );
+      expect(errors[0]).toMatch(why);
+      expect(logger.lines).toContainEqual(expect.stringMatching(/^The start-up check failed \(api\.banks\)/));
+      expect(auth.identityStatus).toMatchObject({ healthy: false, certificate: { subject: 'CN=not-valid' } });
+      expect(await rejection(banks.list())).toMatchObject({
+        code: 'certificate_refused',
+        certificate: { subject: 'CN=not-valid' },
+      });
+      await writeFile(tls.certificate.file, good.certificate);
+      await writeFile(tls.privateKey.file, good.privateKey);
+      await until(() => auth.certificate?.subject === 'CN=good');
+      await banks.list();
+      expect(auth.identityStatus).toMatchObject({ healthy: true });
+    },
+  );
+
+  it.each(['off', 'fail', undefined] as const)(
+    'ends the start with startupCheck: %s',
+    async (startupCheck) => {
+      for (const [, from, to, why] of DATES) {
+        const bad = await issueAt(from, to);
+        const options = optionsWith({ ...pair(bad), chain: simulator.chain }, startupCheck);
+        for (const startBy of Object.values(STARTS)) {
+          const error = await rejection(startBy(options, new CollectingLogger()));
+          expect(error).toBeInstanceOf(ServiceCertificateError);
+          expect(error).toMatchObject({
+            faults: [{ option: 'tls.certificate', message: expect.stringMatching(why) }],
+          });
+        }
+      }
+    },
+  );
+
+  it("ends the start with startupCheck: 'warn' too if there is another fault", async () => {
+    const bad = await issueAt(-60, -1);
+    const { privateKey } = await simulator.issueCertificate();
+    const chain = (await issue('Old', { ca: true, notAfter: new Date(Date.now() - DAY_MS) })).certificate;
+    for (const [tls, options] of [
+      [{ ...pair(bad), privateKey, chain: simulator.chain }, ['tls.certificate', 'tls.privateKey']],
+      [{ ...pair(bad), chain }, ['tls.certificate', 'tls.chain']],
+      [{ ...pair(app), chain }, ['tls.chain']],
+    ] as const) {
+      const error = await rejection(STARTS.ServiceModule(optionsWith(tls, 'warn'), new CollectingLogger()));
+      expect(error).toBeInstanceOf(ServiceCertificateError);
+      expect((error as ServiceCertificateError).faults.map(({ option }) => option)).toEqual(options);
+    }
+  });
+
+  it("is used with startupCheck: 'warn' if a tls function returns it, and does not take the place of a good one", async () => {
+    const bad = await issueAt(-60, -1);
+    let current: TlsIdentityPems = { ...pair(bad), chain: simulator.chain };
+    const { auth, banks } = await STARTS.ServiceModule(
+      optionsWith(async () => current, 'warn'),
+      new CollectingLogger(),
+    );
+    expect(auth.identityStatus.healthy).toBe(false);
+    current = { ...pair(app), chain: simulator.chain };
+    expect(await auth.reloadCertificate()).toBe(true);
+    await banks.list();
+    current = { ...pair(bad), chain: simulator.chain };
+    expect(await auth.reloadCertificate()).toBe(false);
+    expect(auth.identityStatus).toMatchObject({
+      healthy: true,
+      lastReloadFault: { faults: [{ option: 'tls.certificate' }] },
+    });
   });
 });
 

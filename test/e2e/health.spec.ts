@@ -346,6 +346,16 @@ describe('ServiceHealthIndicator', () => {
       },
     ],
     [
+      'one that is not valid yet',
+      { healthy: false, certificate, daysLeft: 40 },
+      {},
+      {
+        status: 'down',
+        certificate: { validTo, daysLeft: 40 },
+        message: 'The client certificate, or a chain certificate that is sent with it, is not valid yet.',
+      },
+    ],
+    [
       'a new one that cannot be used',
       { healthy: true, certificate, daysLeft: 10, lastReloadFault },
       {},

@@ -445,19 +445,16 @@ it('a tls function that hangs delays calls once by 2 s, if one of two servers be
     when: () => (requests += 1) % 2 === 0,
     fault: { status: 400, headers: { 'content-type': 'text/html' }, body },
   });
-  const begun = performance.now();
   const durations: number[] = [];
   let failures = 0;
-  while (performance.now() - begun < 3_000) {
-    const at = performance.now();
+  for (let call = 0; call < 40; call += 1) {
+    const begun = performance.now();
     await banks.list().catch(() => (failures += 1));
-    durations.push(performance.now() - at);
+    durations.push(performance.now() - begun);
   }
-  const slow = durations.filter((ms) => ms > 1_000);
-  expect([slow.length, tlsFunctionCalls]).toEqual([1, 2]);
-  expect(slow[0]).toBeLessThan(2_500);
-  expect(durations.length).toBeGreaterThan(50);
-  expect(failures).toBeGreaterThan(25);
+  const slow = durations.filter((ms) => ms > 1_500);
+  expect([slow.length, tlsFunctionCalls, failures]).toEqual([1, 2, 20]);
+  expect(slow[0]).toBeLessThan(4_000);
   rule.stop();
   const next = await issue('late');
   returned(pemsOf(next));

@@ -20,6 +20,8 @@ export interface LoadedIdentity extends Contexts {
   sent: readonly X509Certificate[];
   /** Of the sent certificates, the one that expires first. */
   firstToEnd?: CertificateSummary;
+  /** When all of the sent certificates are valid for the first time, in milliseconds since the epoch. */
+  validFrom: number;
   /** The service's chain. Empty if the service is verified against Node's public roots. */
   chain: readonly X509Certificate[];
   /** Whether the service is verified against Node's public roots although `tls.publicRoots` is not set. */
@@ -28,10 +30,12 @@ export interface LoadedIdentity extends Contexts {
   digest: string;
 }
 
-interface LoadResult {
-  /** Absent if there are faults. */
-  identity?: LoadedIdentity;
+export interface LoadResult<T = LoadedIdentity> {
+  /** Absent if there are faults, unless the only one is `notValidNow` and no other identity is in use. */
+  identity?: T;
   faults: ConfigurationFault[];
+  /** Which of the faults says that the application certificate has expired, or is not valid yet. */
+  notValidNow?: ConfigurationFault;
   /** The application certificate. Present if it could be read, even if there are faults. */
   certificate?: CertificateSummary;
 }
@@ -66,23 +70,17 @@ export function checkIdentity(
   const { key, fault } = privateKey ? readPrivateKey(privateKey, snapshot) : {};
   if (certificate && privateKey && key) checkPair(certificate, privateKey, key);
   const [sent, anchors] = [certificate?.certificates ?? [], chain?.certificates ?? []];
-  const [own] = sent;
-  const whyOwnNotValid = own && whyNotValidNow(own, now);
-  if (whyOwnNotValid) certificate?.addFault(`holds the certificate ${whyOwnNotValid} ${RENEW}`);
+  const notValidNow = checkDates(certificate, chain, now);
   const issuer = mayLackIssuer ? undefined : findLostIssuer(sent, inUse?.sent);
   if (issuer !== undefined)
     certificate?.addFault(
       `lacks the certificate of the issuer "${issuer}". The identity in use sends more certificates of authorities, so this file is perhaps not written to its end. It is used when a server refuses the one in use, when that one has expired, or after 10 minutes.`,
     );
-  // Expired certificates in the chain do no harm as long as one is valid. Without a valid one, no server can be verified.
-  const whyChainNotValid = anchors.map((each) => whyNotValidNow(each, now));
-  if (whyChainNotValid[0] && !whyChainNotValid.includes(undefined))
-    chain?.addFault(`holds no certificate that is valid now: ${whyChainNotValid[0]} ${RENEW}`);
-
-  const summary = own && summarize(own);
+  const summary = sent[0] && summarize(sent[0]);
   const found = [certificate?.fault, privateKey?.fault, chain?.fault, fault ?? snapshot.passphrase?.fault];
   const faults = [...found, ...findMissing(snapshot, inUse)].filter((each) => each !== undefined);
-  if (faults.length > 0) return { faults, certificate: summary };
+  const isUsable = faults.every((each) => each === notValidNow && !inUse);
+  if (!isUsable) return { faults, notValidNow, certificate: summary };
 
   // An X509Certificate as a string is PEM.
   const client = certificate && {
@@ -96,11 +94,12 @@ export function checkIdentity(
       keyType: key && keyTypeOf(key),
       sent,
       firstToEnd: sent.map(summarize).sort((one, other) => Number(one.validTo) - Number(other.validTo))[0],
+      validFrom: Math.max(...sent.map((each) => Date.parse(each.validFrom))),
       chain: anchors,
       lacksChain: lacksChain(snapshot),
       digest: snapshot.digest,
     };
-    return { identity, faults: [], certificate: summary };
+    return { identity, faults, notValidNow, certificate: summary };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
     const message = `OpenSSL does not accept the certificate and key (${code}). The key or a signature may be too weak for OpenSSL's security level. Generate new ones in the developer portal.`;
@@ -159,6 +158,26 @@ function pathOf([own, ...others]: readonly X509Certificate[]): X509Certificate[]
 
 function lacksChain({ certificate, chain, publicRoots, needsChain }: IdentitySnapshot): boolean {
   return needsChain !== undefined && certificate !== undefined && !chain && !publicRoots;
+}
+
+/**
+ * Checks that the application certificate is valid now, and that a certificate of the chain is. Returns the fault of the application
+ * certificate, if there is no other fault of its file.
+ */
+function checkDates(
+  certificate: PemContents | undefined,
+  chain: PemContents | undefined,
+  now: number,
+): ConfigurationFault | undefined {
+  // Expired certificates in the chain do no harm as long as one is valid. Without a valid one, no server can be verified.
+  const whyChainNotValid = chain?.certificates.map((each) => whyNotValidNow(each, now)) ?? [];
+  if (whyChainNotValid[0] && !whyChainNotValid.includes(undefined))
+    chain?.addFault(`holds no certificate that is valid now: ${whyChainNotValid[0]} ${RENEW}`);
+  const own = certificate?.certificates[0];
+  const why = own && whyNotValidNow(own, now);
+  if (!certificate || !why || certificate.fault) return undefined;
+  certificate.addFault(`holds the certificate ${why} ${RENEW}`);
+  return certificate.fault;
 }
 
 /** Why a certificate is not valid now; undefined if it is valid. */
