@@ -149,6 +149,9 @@ export const PHRASES: Readonly<Record<string, readonly Phrase[]>> = {
 };
 
 export const ROWS: Readonly<Record<string, Row>> = {
+  // First, because its words begin with those of the earlier error.
+  'token not-asked-again': ['<earlier> The endpoint is not asked again for <retryAfter> s.'],
+
   // The client certificate. Without a call or server before it, a message begins with a capital letter.
   'fault certificate-refused|certificate-not-sent in-doubt': [
     'the server refused the client certificate{fingerprint} after the request was sent, so it may have been executed{because}.',
@@ -417,7 +420,6 @@ export const ROWS: Readonly<Record<string, Row>> = {
   ],
 
   // Tokens
-  'token not-asked-again': ['<earlier> The endpoint is not asked again for <retryAfter> s.'],
   'token response asks-late': [
     `The server in front of the token endpoint ${ASKS_LATE} (<said>).`,
     ASK_EARLIER,
