@@ -38,9 +38,8 @@ export async function run(args: string[], io: CommandIo, limits = LIMITS): Promi
     return EXIT.ok;
   }
   const { name, customer, json = false, offline = false } = values;
-  if (customer !== undefined && !isCustomerId(customer)) {
+  if (customer !== undefined && !isCustomerId(customer))
     throw new UsageError(`--customer must be ${CUSTOMER_ID_RULE}`);
-  }
   const variables = await readEnvironment(io, values['env-file']);
   const configuration = await readHostConfiguration(variables, name);
   const reporter = new Reporter(io, json);

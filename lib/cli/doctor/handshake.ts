@@ -237,14 +237,10 @@ function isNotSent({ keyType }: ServerPlace, { version }: HandshakeFacts): boole
 }
 
 /** The server refused the client certificate, or requires one and none was offered. */
-function explainRefusal(
-  place: ServerPlace,
-  { fault = { kind: 'tls' } }: HandshakeFacts,
-  certificateVerdict: CertificateVerdict,
-): Finding {
+function explainRefusal(place: ServerPlace, facts: HandshakeFacts, verdict: CertificateVerdict): Finding {
   const { certificate, describeOption, keyType, server } = place;
-  const { kind, reason = 'the connection ended' } = fault;
-  const refusal = { kind, reason, certificateVerdict };
+  const { kind, reason = 'the connection ended' } = facts.fault ?? { kind: 'tls' };
+  const refusal = { kind, reason, certificateVerdict: verdict };
   if (!certificate && server === 'token') return explain(place, refusal);
   const to = { ...place, hasCertificate: certificate !== undefined };
   const words = [...faultWords({ ...refusal, phase: 'connecting' }, to), 'doctor'];
