@@ -1,9 +1,14 @@
-import { transform } from '@swc/core';
-import { readFile } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const OWN_NAME = /^nestjs-service(?=$|\/)/;
 const LIB = new URL('../lib', import.meta.url).href;
+/** What was compiled is kept, because each process would need a second for it. */
+const CACHE = new URL('../node_modules/.cache/nestjs-service-sources/', import.meta.url);
+
+const { version } = createRequire(import.meta.url)('@swc/core/package.json');
 
 const SETTINGS = {
   jsc: {
@@ -23,6 +28,31 @@ export function resolve(specifier, context, next) {
 export async function load(url, context, next) {
   if (!url.endsWith('.ts')) return next(url, context);
   const filename = fileURLToPath(url);
-  const { code } = await transform(await readFile(filename, 'utf8'), { ...SETTINGS, filename });
-  return { format: 'module', source: code, shortCircuit: true };
+  return { format: 'module', source: await compile(filename), shortCircuit: true };
+}
+
+async function compile(filename) {
+  const source = await readFile(filename, 'utf8');
+  const inputs = [version, JSON.stringify(SETTINGS), filename, source].join('\n');
+  const kept = new URL(`${createHash('sha256').update(inputs).digest('hex')}.js`, CACHE);
+  try {
+    return await readFile(kept, 'utf8');
+  } catch {
+    const { transform } = await import('@swc/core');
+    const { code } = await transform(source, { ...SETTINGS, filename });
+    await keep(kept, code);
+    return code;
+  }
+}
+
+/** Several processes may do this at the same time. Where nothing can be written, nothing is kept. */
+async function keep(file, code) {
+  try {
+    const part = new URL(`${file.href}.${randomUUID()}`);
+    await mkdir(CACHE, { recursive: true });
+    await writeFile(part, code);
+    await rename(part, file);
+  } catch {
+    // The next process compiles it again.
+  }
 }
