@@ -59,10 +59,12 @@ describe('tokens shared over Redis', () => {
   const startMany = (count: number) => Promise.all(Array.from({ length: count }, () => start()));
   /** Waits for this many entries and no lock, because a token is returned before it is stored. Returns the keys. */
   async function stored(count: number): Promise<string[]> {
-    for (;;) {
-      const keys = await clients[0].keys('*');
-      if (keys.length === count && !keys.some((key) => key.endsWith(':lock'))) return keys.sort();
-    }
+    let keys: string[] = [];
+    await until(async () => {
+      keys = await clients[0].keys('*');
+      return keys.length === count && !keys.some((key) => key.endsWith(':lock'));
+    });
+    return keys.sort();
   }
 
   redisIt('ten processes that start at once without a token share one token request', async () => {
@@ -120,7 +122,7 @@ describe('tokens shared over Redis', () => {
       simulator.clearRequests();
       await (await start()).banks.list();
       expect(simulator.tokenRequests).toHaveLength(1);
-      while ((await clients[0].get(key)) === wrong);
+      await until(async () => (await clients[0].get(key)) !== wrong);
     }
   });
 
@@ -213,7 +215,7 @@ describe('RedisTokenStore', () => {
     observer = await redis.connect();
     const node = await cluster.connect();
     await node.sendCommand(['CLUSTER', 'ADDSLOTSRANGE', '0', '16383']);
-    while (!(await node.clusterInfo()).includes('cluster_state:ok'));
+    await until(async () => (await node.clusterInfo()).includes('cluster_state:ok'));
     node.destroy();
   });
   afterEach(async () => {

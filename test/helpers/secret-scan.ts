@@ -1,5 +1,5 @@
 import { type LoggerService } from '@nestjs/common';
-import { inspect } from 'node:util';
+import { inspect, type InspectOptions } from 'node:util';
 
 /** A logger for Nest that collects everything that is logged, at all levels. */
 export class CollectingLogger implements LoggerService {
@@ -22,12 +22,22 @@ export class CollectingLogger implements LoggerService {
   }
 }
 
+/** `compact: false`, because to lay out arrays in columns would take most of the time. */
+const EVERYTHING: InspectOptions = {
+  depth: 20,
+  showHidden: true,
+  maxStringLength: Infinity,
+  maxArrayLength: Infinity,
+  compact: false,
+  breakLength: Infinity,
+};
+
 /** Returns every text into which a value can turn: inspected, as JSON, its stack, and the same for its causes. */
 export function everyForm(thing: unknown, depth = 0): string {
   if (depth > 10) return '';
   const { stack, cause, errors } = (thing ?? {}) as { stack?: unknown; cause?: unknown; errors?: unknown };
   return [
-    inspect(thing, { depth: 20, showHidden: true, maxStringLength: Infinity, maxArrayLength: Infinity }),
+    inspect(thing, EVERYTHING),
     safeJson(thing),
     String(stack),
     String(thing),

@@ -192,8 +192,12 @@ export const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-/** Every text form of a value that a host application could log. */
-export const everything = (value: unknown): string => inspect(value, { depth: 20, showHidden: true });
+/**
+ * Every text form of a value that a host application could log. `compact: false`, because to lay out arrays in columns takes
+ * most of the time.
+ */
+export const everything = (value: unknown): string =>
+  inspect(value, { depth: 20, showHidden: true, compact: false, breakLength: Infinity });
 
 /** Some text forms of a value in which a host could find a credential. All of them would take jest minutes. */
 export const plantedIn = (value: unknown): string[] => {
