@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { resolve } from 'node:path';
 import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/address.js';
-import { readRegularFile } from '../config/secret.js';
+import { describeAccess, readRegularFile } from '../config/secret.js';
 import { nameFault } from '../config/variables.js';
 import { readConfiguration } from '../engine/read-configuration.js';
 import { parseEnvFile } from '../module/env-file.js';
@@ -33,7 +33,9 @@ export async function readEnvironment(
     } catch (error) {
       const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
       if (files || code !== 'ENOENT')
-        throw new UsageError(`The env file ${file} cannot be read (${code}). Check its path.`);
+        throw new UsageError(
+          `The env file ${file} cannot be read (${code}).${await describeAccess(resolve(cwd, file), code)} Check its path.`,
+        );
     }
   }
   const find = (variable: string) => read.find(({ values }) => values[variable] !== undefined);

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
-import { readFile, stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { readFile, readlink, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { codedError } from '../errors/service.error.js';
 import { type Clock, within, systemClock } from '../time/time.js';
 import { type ConfigurationFault } from '../errors/index.js';
@@ -73,12 +73,35 @@ export async function readRegularFile(path: string): Promise<Buffer> {
 }
 
 /** Explains why {@link readRegularFile} failed: "the file /run/secrets/x cannot be read (ENOENT)". */
-function whyUnreadable(path: string, folder: string, error: unknown): string {
+async function whyUnreadable(path: string, folder: string, error: unknown): Promise<string> {
   const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
   if (isInQuotes(path)) return `names a file that cannot be read (${code}); ${KEPT_QUOTES}.`;
+  const whole = resolve(folder, path);
   return isPlainPath(path)
-    ? `the file ${resolve(folder, path)} cannot be read (${code}).`
+    ? `the file ${whole} cannot be read (${code}).${await describeAccess(whole, code)}`
     : `names a file that cannot be read (${code}). The path is not shown, because it may be the secret itself: to set the secret directly, use the variable without _FILE, or the text without { file } in code.`;
+}
+
+/**
+ * For EACCES: says to whom a file belongs that this process may not read, and as whom the process runs. If the process may not enter a
+ * folder on the way to the file, says it of the folder. Otherwise an empty text.
+ */
+export async function describeAccess(path: string, code: string): Promise<string> {
+  const user = process.geteuid?.();
+  // Windows has no users and modes of this kind.
+  if (code !== 'EACCES' || user === undefined) return '';
+  const target = await readlink(path).catch(() => undefined);
+  if (target !== undefined) return describeAccess(resolve(dirname(path), target), code);
+  let place = path;
+  let found = await stat(place).catch(() => undefined);
+  while (!found && place !== dirname(place)) {
+    place = dirname(place);
+    found = await stat(place).catch(() => undefined);
+  }
+  if (!found) return '';
+  const mode = (found.mode & 0o7777).toString(8).padStart(4, '0');
+  const groups = process.getgroups?.().join(', ');
+  return ` ${place === path ? 'It' : place} belongs to user ${found.uid} and group ${found.gid}, and its mode is ${mode}. This process runs as user ${user}, in the groups ${groups}.`;
 }
 
 export const KEPT_QUOTES =
@@ -98,8 +121,8 @@ class UnreadableFile extends Error {}
  */
 export async function readSecret(value: SecretValue, folder: string): Promise<Secret> {
   if (typeof value === 'string') return Secret.of(value);
-  const bytes = await readRegularFile(resolve(folder, value.file)).catch((error: unknown) => {
-    throw new UnreadableFile(whyUnreadable(value.file, folder, error));
+  const bytes = await readRegularFile(resolve(folder, value.file)).catch(async (error: unknown) => {
+    throw new UnreadableFile(await whyUnreadable(value.file, folder, error));
   });
   return Secret.of(decodeText(bytes));
 }

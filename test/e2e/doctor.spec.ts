@@ -1,7 +1,7 @@
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { X509Certificate } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
@@ -32,6 +32,7 @@ import { startCommand } from '../helpers/source-process.js';
 import { modulesOfBlock, rejection } from '../helpers/start-module.js';
 import { TimerCount } from '../helpers/timer-count.js';
 import { mtlsServer, type MtlsServerOptions } from '../helpers/mtls-server.js';
+import { withoutRights } from '../helpers/without-rights.js';
 
 const DAY_MS = 86_400_000;
 const LIMITS = { stepMs: 10_000, totalMs: 20_000 };
@@ -313,6 +314,37 @@ describe('The doctor without connections', () => {
       /^failed {3}SERVICE_APP_TOKEN_FILE {13}.*\n {9}-> Correct the file, or SERVICE_APP_TOKEN_FILE in the environment\.\n/m,
     );
     expect(output).toMatch(/^skipped +api +.* configuration is not valid yet\.\n\n/m);
+  });
+
+  it('says to whom a file belongs that the user of the doctor may not read, an env file too; and as root, that others may not', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
+    const file = join(folder, 'app-token');
+    await writeFile(file, 'app-token');
+    const variables = { SERVICE_SANDBOX_URL: 'https://sandbox.bank', SERVICE_APP_TOKEN_FILE: file };
+    const io = () => commandIo(variables, { cwd: folder });
+    const asRoot =
+      /^ok +user +The doctor runs as root, who may read every file\. .*run the doctor as that user too\.$/m;
+    const geteuid = jest.spyOn(process as Required<typeof process>, 'geteuid').mockReturnValue(0);
+    expect(await printed(0, ['--offline'], io())).toMatch(asRoot);
+    const { SERVICE_APP_TOKEN_FILE: _, ...noFile } = variables;
+    const none = commandIo({ ...noFile, SERVICE_APP_TOKEN: 'app-token' });
+    expect(await printed(0, ['--offline'], none)).not.toMatch(asRoot);
+    geteuid.mockReturnValue(1000);
+    expect(await printed(0, ['--offline'], io())).not.toMatch(asRoot);
+    geteuid.mockRestore();
+    await chmod(folder, 0o755);
+    for (const name of ['app-token', '.env']) {
+      await writeFile(join(folder, name), '');
+      await chmod(join(folder, name), 0o000);
+    }
+    const access =
+      /\(EACCES\)\. It belongs to user \d+ and group \d+, and its mode is 0000\. This process runs as user \d+, in the groups/;
+    await withoutRights(async () => {
+      const elsewhere = commandIo(variables, { cwd: '/' });
+      expect(await printed(1, ['--offline'], elsewhere)).toMatch(access);
+      await expect(run(['--offline'], io(), LIMITS)).rejects.toThrow(access);
+    });
+    await rm(folder, { recursive: true });
   });
 
   it('explains without variables what the simulator writes, and how to use it', async () => {

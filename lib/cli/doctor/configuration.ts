@@ -37,6 +37,12 @@ export function checkConfiguration(reading: Reading, reporter: Reporter): void {
     const message = `${expanded.join(', ')}: the value contains a $. The doctor does not expand variables. If ConfigModule does (expandVariables), the application gets another value: write \\$ for a literal $.`;
     reporter.add('variables', ok(message));
   }
+  // Windows has no such user.
+  if (process.geteuid?.() === 0 && OPTIONS.some(({ option }) => isFile(valueOf(merged, option)))) {
+    const message =
+      'The doctor runs as root, who may read every file. If the application runs as another user, run the doctor as that user too.';
+    reporter.add('user', ok(message));
+  }
   if (options && faults.length === 0) {
     const { environment, authentication, addresses, oauth } = options;
     const { baseUrl, tokenUrl } = addresses;

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { inspect } from 'node:util';
@@ -27,6 +27,7 @@ import {
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
 import { readDocument, ROOT } from '../../helpers/readme.js';
+import { withoutRights } from '../../helpers/without-rights.js';
 
 const CLIENT_ID = '6f2d6f0e-5a1b-4a44-9c6e-0d6f6c1f3a52';
 const oauth = { clientId: CLIENT_ID, clientSecret: 's3cret' };
@@ -766,6 +767,59 @@ describe('Validation of options', () => {
     expect(fault?.message).toBe(`the file ${file} is empty.`);
   });
 });
+
+(process.platform === 'win32' ? describe.skip : describe)(
+  'A file that the process may not read (EACCES)',
+  () => {
+    const own = () => `user ${process.getuid?.()} and group ${process.getgid?.()}`;
+    const messageOf = async (file: string) =>
+      (await faultsOf({ ...sandbox, appToken: { file } }))[0]?.message;
+    beforeEach(() => chmod(folder, 0o755));
+
+    it('is described with its owner and mode, and with the user of the process', async () => {
+      const [file, link] = [join(folder, 'closed.pem'), join(folder, 'link.pem')];
+      await writeFile(file, 'text');
+      await symlink(file, link);
+      // Its own owner can do nothing with this file either.
+      await chmod(file, 0o000);
+      const groups = process.getgroups?.().join(', ');
+      await withoutRights(async (user) => {
+        const who = `mode is 0000. This process runs as user ${user}, in the groups ${groups}.`;
+        expect(await messageOf(file)).toBe(
+          `the file ${file} cannot be read (EACCES). It belongs to ${own()}, and its ${who}`,
+        );
+        expect(await messageOf(link)).toBe(
+          `the file ${link} cannot be read (EACCES). It belongs to ${own()}, and its ${who}`,
+        );
+      });
+    });
+
+    it('is described with the folder that the process may not enter', async () => {
+      const inner = await mkdtemp(join(folder, 'inner-'));
+      const path = join(inner, 'deep', 'key.pem');
+      await mkdir(join(inner, 'deep'));
+      await writeFile(path, 'text');
+      await chmod(inner, 0o600);
+      await withoutRights(async (user) => {
+        expect(await messageOf(path)).toContain(
+          `the file ${path} cannot be read (EACCES). ${inner} belongs to ${own()}, and its mode is 0600. This process runs as user ${user}`,
+        );
+      });
+      await chmod(inner, 0o700);
+    });
+
+    it('is not described if its path may be a secret', async () => {
+      const odd = join(folder, 'S3cr3t+abcDEF==.pem');
+      await writeFile(odd, 'text');
+      await chmod(odd, 0o000);
+      await withoutRights(async () => {
+        const message = await messageOf(odd);
+        expect(message).toMatch(/^names a file that cannot be read \(EACCES\)\. The path is not shown/);
+        expect(message).not.toMatch(/belongs|S3cr3t/);
+      });
+    });
+  },
+);
 
 describe('Faults of the configuration', () => {
   it('are all reported at once, each with option, variable and message', async () => {
