@@ -48,7 +48,8 @@ export function explain(words: Words, facts: Facts, place: Partial<AddressOption
   const choose = (phrases: readonly Phrase[]): string => {
     for (const phrase of phrases) {
       const [when, part] = typeof phrase === 'string' ? ['', phrase] : phrase;
-      if (fits(when, known) && factsIn(part).every((fact) => facts[fact] !== undefined)) return part;
+      const named = Array.from(part.matchAll(/<(\w+)>/g), ([, fact]) => fact as FactName);
+      if (fits(when, known) && named.every((fact) => facts[fact] !== undefined)) return part;
     }
     return '';
   };
@@ -73,8 +74,4 @@ export function fits(pattern: string, words: readonly string[]): boolean {
 
 function beginsWith(word: string, part: string): boolean {
   return part.startsWith('*') ? word.includes(part.slice(1)) : word.startsWith(part);
-}
-
-function factsIn(text: string): FactName[] {
-  return Array.from(text.matchAll(/<(\w+)>/g), ([, fact]) => fact as FactName);
 }

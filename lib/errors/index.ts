@@ -4,7 +4,3 @@ export * from './configuration.error.js';
 export * from './call.errors.js';
 export * from './service.error.js';
 export * from './explain.js';
-export * from './service.error.js';
-export * from './call.errors.js';
-export * from './service.error.js';
-export * from './call.errors.js';

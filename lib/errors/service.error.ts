@@ -1,5 +1,3 @@
-import { type ServiceApiError } from './api.error.js';
-
 /** An error with a `code`, like those of Node. */
 export function codedError(message: string, code: string): Error {
   return Object.assign(new Error(message), { code });
@@ -213,8 +211,6 @@ export function isServiceError(error: unknown): error is ServiceError {
   return error instanceof ServiceError;
 }
 
-export type CallError = ServiceError & Partial<Pick<ServiceApiError, 'correlationId'>>;
-
 /** The message as a sentence. It may end in a text of the service, which may lack the full stop. */
 export function messageSentence({ message }: ServiceError): string {
   return /[.!?]$/.test(message) ? message : `${message}.`;
@@ -222,7 +218,7 @@ export function messageSentence({ message }: ServiceError): string {
 
 /** The log line for an error: its code and message, the correlation id for the service's support, and what to do. */
 export function describeError(error: ServiceError): string {
-  const { code, hint, correlationId }: CallError = error;
+  const { code, hint, correlationId }: ServiceError & { correlationId?: string } = error;
   const message = error.message.replace(/\.$/, '');
   const id = correlationId && `correlation id ${correlationId}`;
   const said = [`${code}: ${message}`, id].filter(Boolean).join('; ');
