@@ -28,7 +28,8 @@ export interface ModuleName {
 
 export const MODULE_NAME = Symbol('nestjs-service:name');
 
-const OPTIONS_TOKEN = Symbol('nestjs-service:options');
+/** The token under which Nest provides the options. For us it is only an alias of {@link getServiceOptionsToken}. */
+export const OPTIONS_TOKEN = Symbol('nestjs-service:options');
 
 /** The injection token of a module's client. */
 export const CLIENT = Symbol('nestjs-service:service');
@@ -74,5 +75,4 @@ const builder = new ConfigurableModuleBuilder<ServiceModuleOptions>({
     }),
   );
 
-export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
-  builder.build();
+export const { ConfigurableModuleClass, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } = builder.build();

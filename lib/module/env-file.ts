@@ -14,7 +14,8 @@ export async function explainEnvFile(
   noVariable: boolean,
 ): Promise<string | undefined> {
   const text = await readFile('.env', 'utf8').catch(() => undefined);
-  const inFile = variablesIn(text ?? '');
+  const assigned = Object.entries(parseEnvFile(text ?? ''));
+  const inFile = assigned.flatMap(([variable, value]) => (value ? variable : []));
   const ours = variablesOf(name);
   const oursInFile = inFile.filter((variable) => ours.includes(variable));
   if (configService === undefined) {
@@ -49,11 +50,6 @@ const NO_VALUE =
 
 function firstAndCount([first, ...others]: string[]): string {
   return others.length === 0 ? first : `${first} (and ${others.length} more)`;
-}
-
-/** The names of the variables to which a file gives a value. */
-function variablesIn(text: string): string[] {
-  return Object.entries(parseEnvFile(text)).flatMap(([variable, value]) => (value ? variable : []));
 }
 
 /**

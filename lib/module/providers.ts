@@ -6,16 +6,11 @@ import { SafeLogger } from '../telemetry/log.js';
 import { GUIDES } from '../version.js';
 import { type HostConfig, getGivenOptions, HOST_CONFIG, readHostConfig } from './host-config.js';
 import { explainEnvFile } from './env-file.js';
-import {
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-  type OnApplicationShutdown,
-  type Provider,
-} from '@nestjs/common';
+import { type Provider } from '@nestjs/common';
 import { ConfigService } from '@nestjs/config';
 import { ModulesContainer } from '@nestjs/core';
 import { ServiceConfigurationError } from '../errors/index.js';
-import { MODULE_NAME, MODULE_OPTIONS_TOKEN, CLIENT, type ModuleName } from './definition.js';
+import { MODULE_NAME, OPTIONS_TOKEN, CLIENT, type ModuleName } from './definition.js';
 
 /**
  * Creates the client of a ServiceModule. Each option comes from the first of these that sets it: the options in code, the
@@ -71,14 +66,20 @@ export const serviceProviders: Provider[] = [
   },
   {
     provide: CLIENT,
-    inject: [MODULE_OPTIONS_TOKEN as symbol, MODULE_NAME, HOST_CONFIG],
+    inject: [OPTIONS_TOKEN, MODULE_NAME, HOST_CONFIG],
     useFactory: async (given: unknown, { name }: ModuleName, config: HostConfig) =>
       createModuleClient(await getGivenOptions(given), name, config),
   },
   {
     provide: Symbol('nestjs-service:hooks'),
     inject: [CLIENT],
-    useFactory: lifecycleHooks,
+    // The lifecycle hooks with which Nest starts and closes the client.
+    useFactory: (client: StartableClient) => ({
+      // Not onModuleInit(): if another module's onModuleInit() fails, Nest calls no hook that would close the client.
+      onApplicationBootstrap: () => client.start(),
+      beforeApplicationShutdown: () => client.beginShutdown(),
+      onApplicationShutdown: () => client.close(),
+    }),
   },
 ];
 
@@ -87,7 +88,7 @@ export const serviceProviders: Provider[] = [
  * providers belong to the class. forRoot() and forRootAsync() add theirs later, and Nest uses the last provider of a
  * token.
  */
-export const bareImportProviders: Provider[] = [MODULE_NAME, MODULE_OPTIONS_TOKEN].map((provide) => ({
+export const bareImportProviders: Provider[] = [MODULE_NAME, OPTIONS_TOKEN].map((provide) => ({
   provide,
   useFactory: () => {
     const message =
@@ -96,15 +97,3 @@ export const bareImportProviders: Provider[] = [MODULE_NAME, MODULE_OPTIONS_TOKE
     throw ServiceConfigurationError.of('imports', message);
   },
 }));
-
-/** The lifecycle hooks with which Nest starts and closes a client. */
-function lifecycleHooks(
-  client: StartableClient,
-): OnApplicationBootstrap & BeforeApplicationShutdown & OnApplicationShutdown {
-  return {
-    // Not onModuleInit(): if another module's onModuleInit() fails, Nest calls no hook that would close the client.
-    onApplicationBootstrap: () => client.start(),
-    beforeApplicationShutdown: () => client.beginShutdown(),
-    onApplicationShutdown: () => client.close(),
-  };
-}
