@@ -7,7 +7,7 @@ import { Secret } from './secret.js';
  * password.
  */
 export function addressFault(value: unknown): string | undefined {
-  const url = parseUrl(value);
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
   if (!url) return 'is not an absolute URL; write it as https://host or https://host/path';
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https://';
   if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
@@ -23,15 +23,6 @@ export function withoutSlashes(text: string): string {
   let end = text.length;
   while (text[end - 1] === '/') end -= 1;
   return text.slice(0, end);
-}
-
-/** The origin of an address; undefined if the address is not valid. */
-export function originOf(address: unknown): string | undefined {
-  return addressFault(address) === undefined ? parseUrl(address)?.origin : undefined;
-}
-
-function parseUrl(value: unknown): URL | undefined {
-  return typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
 }
 
 /** Whether the host name of a URL is this machine's. */

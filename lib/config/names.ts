@@ -1,14 +1,5 @@
 import { withoutSlashes } from './address.js';
 
-/**
- * Why a module's name is not valid; undefined if its spelling is. Its variables may still collide with another
- * module's.
- */
-export function spellingFault(name: string): string | undefined {
-  if (/^[A-Za-z][\w-]*$/.test(name)) return undefined;
-  return 'must begin with a letter and contain only letters, digits, - and _.';
-}
-
 /** The module's name in logs and errors: `ServiceModule`, or `ServiceModule:ksa`. */
 export function moduleLabel(name?: string): string {
   return name === undefined ? 'ServiceModule' : `ServiceModule:${name}`;
@@ -25,8 +16,8 @@ export function namespaceName(name?: string): string {
 }
 
 /**
- * The resources of the API, each with the path of its collection (docs/service.md#calls). engine/resources.ts has the class
- * of each resource under the same name.
+ * The resources of the API, each with the path of its collection (docs/service.md#calls). RESOURCE_CLASSES of
+ * engine/create-client.ts has the class of each resource under the same name.
  */
 export const RESOURCES = {
   banks: '/banks/v1',

@@ -8,7 +8,6 @@ import {
 import { type ConfigurationFault, type DescribeOption } from '../errors/index.js';
 import {
   addressFault,
-  originOf,
   withoutSlashes,
   ENVIRONMENT,
   environmentProxy,
@@ -79,7 +78,7 @@ export function chooseAddresses(mode: Mode): AddressChoice {
     authentication === 'mtls' && !isPlain(apiUrlOption) ? 'mtls' : isBound ? 'oauth.mtls' : undefined;
   // Only the addresses of this environment, so that credentials of one environment are never sent to the other.
   const own = isProduction ? [urls.baseUrl, urls.oauthBaseUrl] : [urls.sandboxUrl, urls.sandboxMtlsUrl];
-  const origins = new Set(own.flatMap((address) => originOf(address) ?? []));
+  const origins = new Set(own.flatMap((each) => normalized(each) ?? []).map((each) => new URL(each).origin));
   // The API's address may be a sidecar on plain http, but a call by absolute URL can still go to another origin over https.
   const showsCertificate = isBound || [...origins].some((origin) => origin.startsWith('https:'));
   const needsChain = showsCertificate ? (isProduction ? 'required' : 'advised') : undefined;

@@ -144,8 +144,9 @@ export async function resolveOptions(
   const { urls: _, ...options } = mergeOptions(valid, new Options()) as Options;
   const folder = process.cwd();
   const appToken = await checkSecret(options.appToken, 'appToken', folder);
-  const clientSecret = await checkSecret(options.oauth?.clientSecret, 'oauth.clientSecret', folder);
-  const webhookSecret = await checkSecret(options.webhook?.secret, 'webhook.secret', folder);
+  const clientSecret = await checkSecret(options.oauth.clientSecret, 'oauth.clientSecret', folder);
+  const { secret: webhookSource } = options.webhook;
+  const webhookSecret = await checkSecret(webhookSource, 'webhook.secret', folder);
   const store = await checkStore(options.tokenStore);
   const tls = { ...tlsSettings(options, locate), folder, needsChain: chosen?.needsChain };
   const secrets = [appToken, clientSecret, webhookSecret].flatMap((secret) => secret.faults);
@@ -162,7 +163,10 @@ export async function resolveOptions(
     oauth: oauthSettings(options, folder),
     tls,
     http: httpSettings(options.http, name),
-    webhook: webhookSettings(options, folder),
+    webhook: {
+      header: options.webhook.header.toLowerCase(),
+      secret: webhookSource === undefined ? undefined : secretReader(webhookSource, folder),
+    },
   };
   return { tls, faults, warnings, options: resolved };
 }
@@ -185,16 +189,6 @@ function oauthSettings({ oauth }: Pick<Options, 'oauth'>, folder: string): OAuth
   return { ...settings, clientId, clientSecret: secretReader(source, folder), clientSecretIn };
 }
 
-function webhookSettings(
-  { webhook: { secret, header } }: Pick<Options, 'webhook'>,
-  folder: string,
-): WebhookSettings {
-  return {
-    header: header.toLowerCase(),
-    secret: secret === undefined ? undefined : secretReader(secret, folder),
-  };
-}
-
 function tlsSettings({ tls }: Pick<Options, 'tls'>, locate: (option: string) => OptionLocation): TlsSettings {
   if (typeof tls === 'function')
     return { ...new TlsOptions(), source: tls, locate: (option) => ({ option }) };
@@ -211,13 +205,11 @@ function httpSettings({ proxy, ...http }: Options['http'], name?: string): HttpS
     ignoredProxyFor: ignoredProxyChoice(proxy),
     trailingSlash: typeof http.trailingSlash === 'boolean' ? http.trailingSlash : namesIn(http.trailingSlash),
     onCall: withModuleName(name, http.onCall),
-    headers: lowerCaseNames(http.headers),
+    headers: Object.fromEntries(
+      Object.entries(http.headers ?? {}).map(([name, text]) => [name.toLowerCase(), text]),
+    ),
     correlationIdHeader: http.correlationIdHeader.toLowerCase(),
     idempotencyHeader: http.idempotencyHeader.toLowerCase(),
     userAgent: [http.userAgent ?? [], `nestjs-service/${VERSION}`].flat().join(' '),
   };
-}
-
-function lowerCaseNames(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text]));
 }

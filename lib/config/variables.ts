@@ -1,6 +1,6 @@
 import { registerAs } from '@nestjs/config';
 import { type ConfigurationFault } from '../errors/index.js';
-import { spellingFault, variablePrefix } from './names.js';
+import { variablePrefix } from './names.js';
 import { type OptionKind, namesIn, instanceOf } from './option.js';
 import { entryOf, OPTIONS, Options, setValue, type ServiceModuleOptions, valueOf } from './options.js';
 import { isFile, isInQuotes, KEPT_QUOTES } from './secret.js';
@@ -26,10 +26,11 @@ export function variablesOf(name?: string): string[] {
 export function nameFault(name: string): string | undefined {
   const read = new Set(variablesOf());
   const shared = variablesOf(name).find((variable) => read.has(variable));
+  if (!/^[A-Za-z][\w-]*$/.test(name))
+    return 'must begin with a letter and contain only letters, digits, - and _.';
   return (
-    spellingFault(name) ??
-    (shared &&
-      `cannot be '${name}': ${shared} is also a variable of the module without a name. Choose another name.`)
+    shared &&
+    `cannot be '${name}': ${shared} is also a variable of the module without a name. Choose another name.`
   );
 }
 

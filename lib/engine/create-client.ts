@@ -23,7 +23,7 @@ import { WebhooksService } from '../webhooks/webhooks.service.js';
 import { ServiceLifecycle } from './lifecycle.js';
 import { type Configuration, readConfiguration } from './read-configuration.js';
 
-/** The class of each resource that config/resources.ts lists. */
+/** The class of each resource that RESOURCES of config/names.ts lists. */
 export const RESOURCE_CLASSES = {
   banks: BanksService,
   customers: CustomersService,
@@ -31,11 +31,6 @@ export const RESOURCE_CLASSES = {
 
 /** One service for each resource, by name. */
 export type Resources = { [Name in ResourceName]: InstanceType<(typeof RESOURCE_CLASSES)[Name]> };
-
-function createResources(http: ServiceHttpService): Resources {
-  const entries = Object.entries(RESOURCE_CLASSES).map(([name, Resource]) => [name, new Resource(http)]);
-  return Object.fromEntries(entries) as Resources;
-}
 
 /** One client of the service, as `createServiceClient()` returns it. */
 export interface ServiceClient extends Resources {
@@ -121,7 +116,8 @@ export function createClient(options: ResolvedOptions, identity: Identity, io: S
   const auth = new ServiceAuthService(authenticator, identity, tokens, calls);
   const axios = createServiceAxios(client, authenticator);
   const http = new ServiceHttpService(axios, options.http.trailingSlash);
-  const resources = createResources(http);
+  const entries = Object.entries(RESOURCE_CLASSES).map(([name, Resource]) => [name, new Resource(http)]);
+  const resources = Object.fromEntries(entries) as Resources;
   const sdk = new LinkSdkService(options, auth);
   const webhooks = new WebhooksService(options, io.clock);
 

@@ -57,8 +57,8 @@ export async function readConfiguration(
   if (options && identity) faults.push(...missingCertificate(options, identity));
   const isOnlyCertificates = others.length === 0;
   const isAnyVariableSet = Object.keys(variables.options).length > 0;
-  const isOf = { isOnlyCertificates, isAnyVariableSet };
-  return { merged, options, identity, certificate, faults, notValidNow, warnings, ...isOf };
+  const flags = { isOnlyCertificates, isAnyVariableSet };
+  return { merged, options, identity, certificate, faults, notValidNow, warnings, ...flags };
 }
 
 /**
