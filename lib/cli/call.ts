@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BEARER } from '../auth/authenticator.js';
-import { decodeText } from '../config/secret.js';
+import { decodeFile } from '../config/secret.js';
 import { createClient, systemIo } from '../engine/create-client.js';
 import {
   cleanText,
@@ -116,7 +116,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 async function readData(given: string, cwd: string) {
   const unreadable = ({ code }: NodeJS.ErrnoException) =>
     Promise.reject(new UsageError(`--data: the file cannot be read (${code}). Check its path.`));
-  const read = async (path: string) => decodeText(await readFile(resolve(cwd, path)));
+  const read = async (path: string) => decodeFile(await readFile(resolve(cwd, path)));
   const data = given.startsWith('@') ? await read(given.slice(1)).catch(unreadable) : given;
   if (parseJson(data) === undefined)
     throw new UsageError(

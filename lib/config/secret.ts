@@ -64,7 +64,10 @@ export class Secret {
 /** Ample: a secret has some hundred bytes, a PEM file some thousand, and a file of all public root certificates 200,000. */
 const MAX_BYTES = 1024 * 1024;
 
-/** Reads a file of at most 1 MiB. Refuses pipes, because reading a pipe may never end. */
+/**
+ * Reads a file of at most 1 MiB. Refuses pipes, because reading a pipe may never end. A refusal is the `code` of the error, because
+ * messages show that in parentheses, as they show the codes of the system.
+ */
 export async function readRegularFile(path: string): Promise<Buffer> {
   const found = await stat(path);
   if (!found.isFile()) throw codedError('', 'not a regular file');
@@ -124,7 +127,7 @@ export async function readSecret(value: SecretValue, folder: string): Promise<Se
   const bytes = await readRegularFile(resolve(folder, value.file)).catch(async (error: unknown) => {
     throw new UnreadableFile(await whyUnreadable(value.file, folder, error));
   });
-  return Secret.of(decodeText(bytes));
+  return Secret.of(decodeFile(bytes));
 }
 
 /** Returns a function that reads the secret again with each call, because a file or a vault may have a new secret. */
@@ -151,7 +154,7 @@ const UTF_16: Readonly<Record<string, string>> = { fffe: 'utf-16le', feff: 'utf-
 /**
  * Decodes UTF-8, or UTF-16 with a byte order mark, which `>` of Windows PowerShell writes. The byte order mark is removed.
  */
-export function decodeText(bytes: Buffer): string {
+export function decodeFile(bytes: Buffer): string {
   return new TextDecoder(UTF_16[bytes.toString('hex', 0, 2)]).decode(bytes);
 }
 

@@ -53,8 +53,8 @@ export async function readIdentity(
   } catch (error) {
     const message =
       typeof source === 'function'
-        ? `the function failed (${describeError(error)}). Check the vault or store that it reads.`
-        : `the files were not read (${describeError(error)}). Check the disk that they are on.`;
+        ? `the function failed (${describeSourceError(error)}). Check the vault or store that it reads.`
+        : `the files were not read (${describeSourceError(error)}). Check the disk that they are on.`;
     return { fault: { option: 'tls', message }, locate, digest: digestOf([message]) };
   }
 }
@@ -77,7 +77,7 @@ function digestOf(parts: readonly unknown[]): string {
 const TOKEN_LIKE = /\bhv[sbr]\.|(?=\S*\d)(?=\S*[a-z])[\w.~+/=:@-]{16,}/i;
 
 /** The class, code and first line of an error. Omits that line if it may contain a token or key. */
-function describeError(error: unknown): string {
+function describeSourceError(error: unknown): string {
   const { code, name, message } = Object(error) as Partial<Record<'code' | 'name' | 'message', unknown>>;
   const [line = ''] = typeof message === 'string' ? message.split('\n', 1) : [];
   const said = [name !== 'Error' && name, code, !TOKEN_LIKE.test(line) && line];
