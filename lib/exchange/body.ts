@@ -8,15 +8,12 @@ import { isSuccess, parseJson } from './response.js';
 /** The body of a response without success may have this size, even if `maxResponseBytes` is smaller: it explains the failure. */
 const MIN_ERROR_BYTES = 65_536;
 
-/** What a body fails with. */
-type BodyFault = Partial<ClassifiedError> & Pick<ClassifiedError, 'kind'>;
-
 /** Reads the whole body of a response, and decodes it. */
 export function readBody(
   incoming: IncomingMessage,
   maxResponseBytes: number,
   onBody: (body: Buffer) => void,
-  onFault: (fault: BodyFault) => void,
+  onFault: (fault: ClassifiedError) => void,
 ): void {
   const { headers, statusCode = 0 } = incoming;
   const maxBytes = isSuccess(statusCode) ? maxResponseBytes : Math.max(maxResponseBytes, MIN_ERROR_BYTES);
@@ -113,17 +110,11 @@ interface Coding {
 }
 
 const GZIP: Coding = { decode: promisify(zlib.gunzip), flush: zlib.constants.Z_SYNC_FLUSH };
-const DEFLATE: Coding = { decode: decodeDeflate, flush: zlib.constants.Z_SYNC_FLUSH };
-const BROTLI: Coding = {
-  decode: promisify(zlib.brotliDecompress),
-  flush: zlib.constants.BROTLI_OPERATION_FLUSH,
-};
-
 const CODINGS = new Map<string, Coding>([
   ['gzip', GZIP],
   ['x-gzip', GZIP],
-  ['deflate', DEFLATE],
-  ['br', BROTLI],
+  ['deflate', { decode: decodeDeflate, flush: zlib.constants.Z_SYNC_FLUSH }],
+  ['br', { decode: promisify(zlib.brotliDecompress), flush: zlib.constants.BROTLI_OPERATION_FLUSH }],
 ]);
 if (zstdDecompress)
   CODINGS.set('zstd', {

@@ -23,9 +23,7 @@ export function certificateVerdict({ response, fault }: Outcome): CertificateVer
 }
 
 /** Whether the server certainly wants another certificate than the one that it got. */
-export function isCertain(
-  verdict: CertificateVerdict | undefined,
-): verdict is Exclude<CertificateVerdict, 'perhaps-refused'> {
+export function isCertain(verdict: CertificateVerdict | undefined): boolean {
   return verdict === 'refused' || verdict === 'not-sent';
 }
 

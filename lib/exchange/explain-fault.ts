@@ -77,7 +77,6 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
 }
 
 /** Whether no server has responded at all. */
-function isServerUnreached(fault: ExplainedFault): boolean {
-  const { kind, phase } = fault;
-  return /^(dns|refused|timeout|reset|network)$/.test(kind) && isUnsent(fault) && phase !== 'waiting';
+function isServerUnreached({ kind, phase }: ExplainedFault): boolean {
+  return /^(dns|refused|timeout|reset|network)$/.test(kind) && isUnsent({ phase }) && phase !== 'waiting';
 }
