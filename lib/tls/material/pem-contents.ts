@@ -38,8 +38,8 @@ const BLOCK_KINDS: readonly BlockKind[] = [
   [/PUBLIC KEY$/, 'a public key, which is also in the certificate'],
   [/CRL$/, 'a certificate revocation list (CRL)'],
   [/PARAMETERS$/, 'the parameters of a key'],
+  [/^/, 'a PEM block of another kind'],
 ];
-const OTHER_KIND: BlockKind = [/^/, 'a PEM block of another kind'];
 
 const TRUNCATED =
   'is truncated: a PEM block in it has no beginning or no end. Copy all of it, from -----BEGIN to -----END. In a .env file, ' +
@@ -56,15 +56,13 @@ const LOST_BREAKS =
 
 /** The certificates and keys in an input, and its first fault. */
 export class PemContents {
-  readonly input: Input;
   readonly certificates: X509Certificate[] = [];
   readonly keys: PemBlock[] = [];
   /** The first fault. Later faults are usually consequences of it. */
   fault?: ConfigurationFault;
   #blocks: PemBlock[] = [];
 
-  constructor(input: Input) {
-    this.input = input;
+  constructor(readonly input: Input) {
     this.fault = input.fault;
     if (input.text) this.#read(input.text.reveal());
   }
@@ -155,7 +153,7 @@ function rewrapBlock(label: string, text: string): PemBlock {
 
 /** Describes a block for a message, without any of its text: even the label may contain something secret. */
 function findBlockKind({ label }: PemBlock): BlockKind {
-  return BLOCK_KINDS.find(([pattern]) => pattern.test(label)) ?? OTHER_KIND;
+  return BLOCK_KINDS.find(([pattern]) => pattern.test(label)) as BlockKind;
 }
 
 function notPemMessage({ location: { option }, path }: Input, text: string): string {
