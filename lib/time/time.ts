@@ -131,12 +131,9 @@ export async function sleep(clock: Clock, delayMs: number, ...signals: Signals):
 /** Settles like `work`, or rejects with the signal's reason if the signal aborts first. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      signal.removeEventListener('abort', abort);
-      reject(signal.reason as Error);
-    };
-    signal.addEventListener('abort', abort);
+    const abort = (): void => reject(signal.reason as Error);
     if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
     void work.finally(() => signal.removeEventListener('abort', abort)).then(resolve, reject);
   });
 }
