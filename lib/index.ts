@@ -6,8 +6,7 @@ export { getServiceOptionsToken, getServiceToken, InjectService } from './servic
 export { type AccessToken, type TokenOptions, type TokenStatus } from './auth/access-token.js';
 export { ServiceAuthService } from './auth/service-auth.service.js';
 export { BanksService, type BanksBody } from './banks/banks.service.js';
-export { CreateCustomerDto } from './customers/customers.service.js';
-export { CustomersService, type Customer } from './customers/customers.service.js';
+export { CreateCustomerDto, CustomersService, type Customer } from './customers/customers.service.js';
 export { type ServiceHttpOptions } from './config/http.options.js';
 export { type ResourceName } from './config/names.js';
 export { type ServiceLinkSdkOptions } from './config/options.js';

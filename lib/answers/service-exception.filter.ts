@@ -83,7 +83,9 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
     const answer = answerOf(error, this.#options);
     const { status, code } = answer;
     const body = toAnswerBody(answer);
-    if (status >= 500 && !isShutdown(answer)) {
+    // The module logs once for all calls that the shutdown ended them, so the filter does not log it again.
+    const isShutdown = code === 'connection_closed' && status === 503;
+    if (status >= 500 && !isShutdown) {
       const { correlationId } = error as Partial<ServiceApiError>;
       const fields = { code, status, correlationId };
       this.#logger.errorWith(`${status}: ${describeError(error)}`, fields);
@@ -107,11 +109,6 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
 // Not as a decorator: TypeScript would then emit metadata of the constructor's parameter, and Nest would inject it. In a test with
 // useMocker(), that would be a mock.
 Catch(ServiceError)(ServiceExceptionFilter);
-
-/** Whether the shutdown ended the call. The module logs that once for all calls, so the filter does not log it again. */
-function isShutdown({ code, status }: ExceptionAnswer): boolean {
-  return code === 'connection_closed' && status === 503;
-}
 
 function replyHttp({ status, code, retryAfter }: ExceptionAnswer, body: object, host: ArgumentsHost): void {
   const http = host.switchToHttp();
