@@ -49,27 +49,17 @@ export async function readConfiguration(
     log,
   });
   const others = [...variables.faults, ...otherThan(variables.faults, resolved.faults)];
+  // GitHub Actions sets an empty text for a secret that does not exist, and env-cmd for a PEM over several lines.
+  const isSetButEmpty = ({ isMissing, variable }: ConfigurationFault): boolean =>
+    isMissing === true && variable !== undefined && readVariable?.(variable) === '';
   const faults = [...others, ...otherThan(resolved.faults, opened.faults)].map((fault) =>
-    isSetButEmpty(fault, readVariable)
-      ? { ...fault, message: `${fault.message} The variable is set, but empty.` }
-      : fault,
+    isSetButEmpty(fault) ? { ...fault, message: `${fault.message} The variable is set, but empty.` } : fault,
   );
   if (options && identity) faults.push(...missingCertificate(options, identity));
   const isOnlyCertificates = others.length === 0;
   const isAnyVariableSet = Object.keys(variables.options).length > 0;
   const flags = { isOnlyCertificates, isAnyVariableSet };
   return { merged, options, identity, certificate, faults, notValidNow, warnings, ...flags };
-}
-
-/**
- * Whether a missing option has a variable with an empty text. GitHub Actions sets such a text for a secret that does not exist, and
- * env-cmd for a PEM over several lines.
- */
-function isSetButEmpty(
-  { isMissing, variable }: ConfigurationFault,
-  readVariable?: (variable: string) => unknown,
-): boolean {
-  return isMissing === true && variable !== undefined && readVariable?.(variable) === '';
 }
 
 /** The faults of those options that have none among the reported faults. */
