@@ -17,8 +17,9 @@ interface RotatingSettings<T> {
   /** While a value is refused, it is read at most once per this time. See {@link REREAD_MS}. */
   rereadMs: number;
   /**
-   * Requests wait at most once per this time, and also for a function that is running only for 2 s. Default 0: they wait until the
-   * function has returned, and again as soon as the value has worked again.
+   * Requests wait for another value at most once per this time. If the source is a function, they then wait at most 2 s for a call of
+   * it that is in flight. Default 0: requests wait until the function has returned, and they wait after every refusal of a value
+   * that a server has accepted since the refusal before.
    */
   waitEveryMs?: number;
 }
@@ -30,7 +31,10 @@ interface Verdict<T> {
   isAccepted: boolean;
   /** Until when requests wait for another value; -Infinity if the refused value has never worked. */
   waitsUntil: number;
-  /** How many readings had started before the first refusal. */
+  /**
+   * How many readings had started before the first refusal. As long as no other has started since, the source is read at once. With
+   * -1, the source is not read before `rereadMs` have passed.
+   */
   readings: number;
 }
 

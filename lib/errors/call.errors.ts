@@ -53,6 +53,7 @@ export interface ConnectionErrorDetails
     Pick<ServiceConnectionError, 'kind'>,
     Partial<Omit<ServiceConnectionError, 'kind' | keyof ServiceError>> {}
 
+/** Begins with a small letter, because explanations.ts puts it into longer sentences. */
 export const CLIENT_CLOSED = 'the client is closed, or its application is shutting down';
 
 /** Another attempt would fail in the same way. */

@@ -46,8 +46,8 @@ export function refusesHandshake(alert = 0): boolean {
 
 /**
  * The verdict on our client certificate if the server ends the connection with this fault.
- * @param handshake `isOverForUs`: whether our side of it was over, as it is over TLS 1.3 before the server verifies our certificate;
- * `isPending`: whether the server may have asked for our certificate, and has not accepted it yet
+ * @param handshake `isOverForUs`: whether our side has finished the handshake. With TLS 1.3, a client finishes it before the server
+ * verifies the client certificate. `isPending`: whether the server may have asked for our certificate, and has not accepted it yet
  */
 export function verdictOfEnd(
   { kind, alert = 0 }: Partial<Pick<ClassifiedError, 'kind' | 'alert'>>,
