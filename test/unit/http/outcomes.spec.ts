@@ -52,7 +52,8 @@ const NO: Behaviour[] = [
   {
     name: 'refused in the handshake',
     executes: 'no',
-    answer: () => fault({ kind: 'tls', phase: 'sent', certificateVerdict: 'refused', handshakeRefused: true }),
+    answer: () =>
+      fault({ kind: 'tls', phase: 'sent', certificateVerdict: 'refused', handshakeRefused: true }),
   },
 ];
 const MAYBE: Behaviour[] = [
