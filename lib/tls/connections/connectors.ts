@@ -70,7 +70,7 @@ export function tlsConnector(context: () => SecureContext, settings: ConnectorSe
       secureContext: context(),
       rejectUnauthorized: true,
     });
-    socket.transport = transport;
+    if (transport) setTransport(socket, transport);
     // The default for a connection without a tunnel. With a half-open socket, Node would reuse a connection that the server
     // has closed, and the request would wait for its time limit.
     socket.allowHalfOpen = false;
@@ -82,6 +82,15 @@ export function tlsConnector(context: () => SecureContext, settings: ConnectorSe
     socket.once('close', (hadError: boolean) => hadError && sessions.delete(origin));
     return socket;
   };
+}
+
+/** TLS over a stream has no handle in the event loop, so that ref() and unref() of the TLS connection would do nothing. */
+function setTransport(socket: TLSSocket & Connection, transport: ProxyTunnel): void {
+  const hold = (isHeld: boolean) => () => {
+    transport.hold(isHeld);
+    return socket;
+  };
+  Object.assign(socket, { transport, ref: hold(true), unref: hold(false) });
 }
 
 /** Connects over plain HTTP, which is allowed to loopback addresses only. */

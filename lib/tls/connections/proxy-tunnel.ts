@@ -41,6 +41,8 @@ export function attemptTimeoutPerAddress(connectTimeoutMs?: number) {
 export class ProxyTunnel extends Duplex {
   readonly #connect: http.ClientRequest;
   #socket?: Socket;
+  /** Whether the tunnel keeps the process running. */
+  #isHeld = true;
   /** The write or end that waits for the tunnel. A Duplex stream has at most one of them at a time. */
   #waiting?: () => void;
 
@@ -54,6 +56,7 @@ export class ProxyTunnel extends Duplex {
     super({ allowHalfOpen: true });
     const connect = openConnectRequest(proxy, authority, timeout);
     this.#connect = connect;
+    connect.once('socket', () => this.hold(this.#isHeld));
     connect.once('connect', (response, socket: Socket, head: Buffer) => {
       const { statusCode = 0 } = response;
       if (isSuccess(statusCode)) this.#attach(socket, head);
@@ -72,6 +75,14 @@ export class ProxyTunnel extends Duplex {
   /** The connection to the proxy, once the tunnel is open. */
   get socket(): Socket | undefined {
     return this.#socket;
+  }
+
+  /** Lets the connection to the proxy keep the process running or not, also before the tunnel is open. */
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld;
+    const { socket } = this.#connect;
+    if (isHeld) socket?.ref();
+    else socket?.unref();
   }
 
   override _read(): void {

@@ -4,6 +4,8 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
 import tls from 'node:tls';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { Secret } from '../../../lib/config/secret.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
@@ -18,6 +20,8 @@ import {
   type MtlsServer,
   type MtlsServerOptions,
 } from '../../helpers/mtls-server.js';
+import { startProcess } from '../../helpers/sample-process.js';
+import { REGISTER } from '../../helpers/source-process.js';
 import { until } from '../../helpers/until.js';
 import { loadIdentity, tlsSettings } from './tls-settings.js';
 
@@ -515,5 +519,92 @@ describe('Broken tunnel', () => {
       request.on('error', resolve);
     });
     expect(await failed).toMatchObject({ code: 'ECONNRESET' });
+  });
+});
+
+describe('A process of its own', () => {
+  /** Runs a program with an agent to its end. Returns what it printed, and how long Node went on after its last statement, in ms. */
+  async function runProcess(url: string, program: string, proxy?: string) {
+    const source = `
+      import https from 'node:https';
+      import tls from 'node:tls';
+      const lib = ${JSON.stringify(pathToFileURL(join(import.meta.dirname, '../../../lib')).href)};
+      const { tlsConnector } = await import(lib + '/tls/connections/connectors.ts');
+      const { KeepAliveAgent } = await import(lib + '/tls/connections/keep-alive-agent.ts');
+      const { Secret } = await import(lib + '/config/secret.ts');
+      const context = tls.createSecureContext({ ca: process.env.CHAIN });
+      const proxyFor = () => process.env.PROXY && new Secret(process.env.PROXY);
+      const agent = new KeepAliveAgent(tlsConnector(() => context, { proxyFor }), { maxSockets: 5 });
+      const url = new URL(process.env.URL_OF_SERVER);
+      const get = (path) =>
+        new Promise((resolve, reject) => {
+          https.get(new URL(path, url), { agent }, (response) => {
+            console.log(path, response.req.reusedSocket);
+            response.resume().on('end', resolve);
+          }).on('error', reject);
+        });
+      process.on('exit', () => console.log('exit', Math.round(performance.now() - ended)));
+      let ended;
+      ${program}
+      ended = performance.now();`;
+    const command = [
+      process.execPath,
+      '--no-warnings',
+      '--import',
+      REGISTER,
+      '--input-type=module',
+      '--eval',
+    ];
+    const env = { CHAIN: authority.chain, URL_OF_SERVER: url, ...(proxy && { PROXY: proxy }) };
+    const child = startProcess([...command, source], { cwd: import.meta.dirname, env });
+    expect(await child.exited).toMatchObject({ code: 0 });
+    const [, printed, ms] = /^([^]*)exit (\d+)\n$/.exec(child.output()) ?? [];
+    return { printed, ms: Number(ms) };
+  }
+  /** Answers /slow after half a second. */
+  const slowServer = async (): Promise<MtlsServer> => {
+    const onRequest: MtlsServerOptions['onRequest'] = ({ url }, response) =>
+      void setTimeout(() => response.end('{}'), url === '/slow' ? 500 : 0);
+    const live = await mtlsServer(authority, { demandCertificate: false, onRequest });
+    open.push(() => live.close());
+    return live;
+  };
+
+  it.each(['a tunnel', 'a connection without a proxy'])('ends at once with %s that is idle', async (way) => {
+    const live = await slowServer();
+    const proxy = way === 'a tunnel' ? (await proxyServer()).url : undefined;
+    const { printed, ms } = await runProcess(live.url, "await get('/a');", proxy);
+    expect(printed).toBe('/a false\n');
+    expect(ms).toBeLessThan(2_000);
+  });
+
+  it.each(['a tunnel', 'a connection without a proxy'])(
+    'goes on until a request in %s has its response, on a new connection and on a reused one',
+    async (way) => {
+      const live = await slowServer();
+      const proxy = way === 'a tunnel' ? (await proxyServer()).url : undefined;
+      const program = `
+        get('/slow').then(() => setImmediate(() => setImmediate(() => void get('/slow'))));`;
+      const { printed, ms } = await runProcess(live.url, program, proxy);
+      expect(printed).toBe('/slow false\n/slow true\n');
+      expect(ms).toBeGreaterThan(900);
+      expect(ms).toBeLessThan(4_000);
+    },
+  );
+
+  it('ends at once with a preconnected tunnel, while the proxy has not answered CONNECT and afterwards', async () => {
+    const live = await slowServer();
+    const [hanging, working] = [await proxyServer(() => undefined), await proxyServer()];
+    const program = `
+      agent.preconnect(url);
+      await new Promise((resolve) => setTimeout(resolve, 300));`;
+    for (const proxy of [hanging, working]) {
+      const { ms } = await runProcess(live.url, program, proxy.url);
+      expect(ms).toBeLessThan(2_000);
+      expect(proxy.heads).toHaveLength(1);
+    }
+    // A request takes the preconnected tunnel, which then keeps the process running.
+    const { printed } = await runProcess(live.url, "agent.preconnect(url); void get('/slow');", working.url);
+    expect([printed, working.heads.length]).toEqual(['/slow false\n', 2]);
   });
 });
