@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { isPlainPath } from '../../config/secret.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import { GUIDES } from '../../version.js';
-import { type Input, describeInput } from './read-identity.js';
+import { type Input, describeInput, USE_SIDECAR } from './read-identity.js';
 
 /** One PEM block (https://www.rfc-editor.org/rfc/rfc7468), with real newlines. */
 interface PemBlock {
@@ -31,6 +31,12 @@ const BLOCK_KINDS: readonly BlockKind[] = [
   [CERTIFICATE, 'a certificate'],
   [KEY, 'a private key'],
   [/^OPENSSH PRIVATE KEY$/, 'a private key in OpenSSH format (ssh-keygen -p -m PEM converts it)'],
+  [/^TSS2 PRIVATE KEY$/, 'a key that only the TPM of its machine can use', USE_SIDECAR],
+  [
+    /^PKCS#11 PROVIDER URI$/,
+    'a PKCS#11 URI, which is the name of a key in an HSM or smart card',
+    USE_SIDECAR,
+  ],
   [/CERTIFICATE REQUEST$/, 'a certificate request (CSR) in place of the certificate that was issued for it'],
   [/^(PKCS #?7 SIGNED DATA|PKCS7|CMS)$/, 'PKCS#7', CONVERT],
   [/^PKCS12$/, 'PKCS#12 as PEM, which OpenSSL does not read', CONVERT],
@@ -75,7 +81,8 @@ export class PemContents {
   /** Checks that the input has certificates and nothing else. With `isShared`, it may also have the private key. */
   expectCertificates(isShared: boolean): void {
     const isKnown = ({ label }: PemBlock) =>
-      CERTIFICATE.test(label) || (isShared && /^(?!OPENSSH).*(PRIVATE KEY|PARAMETERS)$/.test(label));
+      CERTIFICATE.test(label) ||
+      (isShared && /^(?!OPENSSH).*(PRIVATE KEY|PARAMETERS|PROVIDER URI)$/.test(label));
     const other = this.#blocks.find((block) => !isKnown(block));
     if (other) {
       const [, what, remedy = 'remove everything else'] = findBlockKind(other);
@@ -91,7 +98,9 @@ export class PemContents {
     if (length > 1)
       this.addFault(`holds ${length} private keys. Keep only the key of the application certificate.`);
     if (length > 0 || this.#blocks.length === 0) return;
-    const [, what, remedy] = findBlockKind(this.#blocks[0]);
+    // In a file that also has the certificate, the other block is in place of the key.
+    const other = this.#blocks.find(({ label }) => !CERTIFICATE.test(label)) ?? this.#blocks[0];
+    const [, what, remedy] = findBlockKind(other);
     const belongs = 'and no private key (-----BEGIN PRIVATE KEY-----), which belongs there';
     this.addFault(`holds ${what}, ${belongs}${remedy === undefined ? '' : `: ${remedy}`}.`);
   }

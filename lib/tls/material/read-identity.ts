@@ -5,6 +5,7 @@ import { readSecret, isFile, Secret } from '../../config/secret.js';
 import { type TlsInputKey, type TlsSettings } from '../../config/resolve-options.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
 import { cleanText, type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
+import { GUIDES } from '../../version.js';
 
 /** A PEM or passphrase that was read, or the reason why it could not be read. */
 export interface Input {
@@ -14,6 +15,11 @@ export interface Input {
   text?: Secret;
   fault?: ConfigurationFault;
 }
+
+/** What to do if the key is in hardware, where the module cannot use it. */
+export const USE_SIDECAR = `let a sidecar that can use the key do mutual TLS (${GUIDES}/certificates.md#a-sidecar-has-the-key)`;
+/** The name of a key in an HSM or smart card (https://www.rfc-editor.org/rfc/rfc7512), plain or as nginx writes it. */
+const PKCS11_URI = /^\s*(engine:\w+:)?pkcs11:/;
 
 const KEYS = ['certificate', 'privateKey', 'passphrase', 'chain'] as const satisfies readonly TlsInputKey[];
 
@@ -99,6 +105,8 @@ async function readInput(location: OptionLocation, value: unknown, folder = ''):
   const failed = (message: string): Input => ({ ...input, fault: { ...location, message } });
   // A function may return values of any type. Options may have any type too, because the identity is read even if they have faults.
   if (typeof given !== 'string' && !isFile(given)) return failed('is neither text nor { file: path }.');
+  if (PKCS11_URI.test(isFile(given) ? given.file : given))
+    return failed(`is a PKCS#11 URI, the name of a key in an HSM or smart card, not a PEM: ${USE_SIDECAR}.`);
   try {
     const text = await readSecret(given, folder);
     if (text.reveal().trim() !== '') return { ...input, text };

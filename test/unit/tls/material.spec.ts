@@ -152,6 +152,7 @@ const NO_PEM = /is not PEM .*convert it \(https:\S+\/certificates\.md#other-form
 const CSR = /holds a certificate request \(CSR\) in place of the certificate that was issued for it/;
 const BREAKS_ARE_LOST =
   /its line breaks are lost .* systemd .* in double quotes, write the base64 .* variable that ends in _FILE\.$/;
+const PKCS11 = /^is a PKCS#11 URI, .*: let a sidecar .*#a-sidecar-has-the-key\)\.$/;
 const NO_FILE = /^the file \S+nowhere\.pem cannot be read \(ENOENT\)\.$/;
 const cut = (text: string) => text.slice(0, text.length - 60);
 const der = (text: string) => new X509Certificate(text).raw;
@@ -260,6 +261,33 @@ const OF_CONTENTS: Fault[] = [
     'privateKey',
     /holds a public key, which is also in the certificate, and no private key .*, which belongs there\.$/,
   ],
+  [
+    'a key that only a TPM can use',
+    () => ({ privateKey: pem('TSS2 PRIVATE KEY', Buffer.alloc(80)) }),
+    'privateKey',
+    /holds a key that only the TPM of its machine can use, and no private key .*: let a sidecar .*#a-sidecar-has-the-key\)\.$/,
+  ],
+  [
+    'the name of a key in an HSM, in PEM',
+    () => ({ privateKey: pem('PKCS#11 PROVIDER URI', Buffer.alloc(80)) }),
+    'privateKey',
+    /holds a PKCS#11 URI, .*: let a sidecar .*#a-sidecar-has-the-key\)\.$/,
+  ],
+  [
+    'the name of a key in an HSM, in PEM behind its certificate',
+    () => {
+      const shared = app.certificate + pem('PKCS#11 PROVIDER URI', Buffer.alloc(80));
+      return { certificate: shared, privateKey: shared };
+    },
+    'privateKey',
+    /holds a PKCS#11 URI, .*: let a sidecar .*#a-sidecar-has-the-key\)\.$/,
+  ],
+  ...['pkcs11:token=hsm;object=app?pin-value=1234', 'engine:pkcs11:pkcs11:token=hsm;object=app'].flatMap(
+    (uri): Fault[] => [
+      [`the text ${uri}`, () => ({ privateKey: uri }), 'privateKey', PKCS11],
+      [`${uri} in place of a file`, () => ({ privateKey: { file: uri } }), 'privateKey', PKCS11],
+    ],
+  ),
   [
     // The format that `certtool --to-p12` writes without --outder.
     'PKCS#12 in PEM, as key',
