@@ -11,13 +11,13 @@ import { CLIENT_CLOSED } from './call.errors.js';
  * 1. `api` or `token`: the server
  * 2. `fault`, then its kind, its phase and its reason; or `response`, then its status and `json`, `page` (HTML), `text` or `empty`
  * 3. of a token: the code of the error, the error of OAuth, and `customer` for a token of a customer
- * 4. `nock`, `duplicate`, `collection`, `asks-late`, `from-sidecar`: what a response shows; `redirect` and `only-slash`; `unusable`, if
+ * 4. `nock`, `nginx` (its page about a certificate that it got), `duplicate`, `collection`, `asks-late`, `from-sidecar`: what a response shows; `redirect` and `only-slash`; `unusable`, if
  *    a success has a body that cannot be read, with `charset`, `parse` or `missing`, and `executed` after a call that changes something
  * 5. `certificate-refused`, `certificate-perhaps-refused` or `certificate-not-sent`: the verdict on the client certificate
  * 6. `no-certificate`: none is offered to the server
  * 7. `oauth`, `mtls` or `app-token`, and `both-tokens` if a call was sent with app token and bearer
  * 8. `sidecar` (the address begins with http:), `proxied`, `with-chain`: how the server is reached
- * 9. `expired`, `unsupported-key` (TLS 1.3 has no signature for it): what is wrong with the client certificate
+ * 9. `expired`, `not-yet-valid`, `unsupported-key` (TLS 1.3 has no signature for it): what is wrong with the client certificate
  * 10. `in-doubt`: the call may have been executed; `doctor`: the doctor reports it; `not-asked-again`: it is an earlier error
  */
 
@@ -48,7 +48,7 @@ const FOR_CLIENTS =
   'Check {tls.certificate}: it must belong to this application and this environment, and be made for clients (extended key usage clientAuth).';
 const CERTIFICATE_NOT_SENT =
   'client certificate was not sent, or did not arrive: the server accepts no key of this type{keyType}, or a proxy in front of it ended TLS';
-const BY_PROXY: Row = [
+const UNCLEAR_REFUSAL: Row = [
   ': a proxy in front of the service got no client certificate, or rejects it.',
   'The proxy looks at the client certificate: {ownCertificate}{orIssuer}',
 ];
@@ -73,7 +73,7 @@ export const PHRASES: Readonly<Record<string, readonly Phrase[]>> = {
   later: ['in <retryAfter> s', 'later'],
   theProxy: ['the proxy <proxy>', 'the proxy'],
   atProxy: ['at <proxy>', "at the proxy's address"],
-  orProxy: [', or the proxy <proxy> ended the tunnel'],
+  orTunnel: [', or the proxy <proxy> ended the tunnel'],
   // A network with a proxy often blocks all other connections to the outside.
   ignoredProxy: [
     ' <ignoredVariable> is set, but ignored: to go through that proxy, set {http.proxy} to environment.',
@@ -107,14 +107,28 @@ export const PHRASES: Readonly<Record<string, readonly Phrase[]>> = {
       "Set {tls.certificate} and {tls.privateKey} from the developer portal's authentication section, or use an address that does not ask for one.",
     ],
     ['certificate-not-sent', '{otherKey}'],
-    "{generate}In the developer portal, compare the certificate that is listed for this application and this environment with {tls.certificate}: the sandbox and production have separate certificates, and a revoked certificate stays revoked. Also check that the address belongs to the same environment, and check this machine's clock.{orIssuer}",
+    ['expired', 'Generate a new one in the developer portal. {compare}'],
+    ['not-yet-valid', '{compare}'],
+    [
+      '*_CERTIFICATE_EXPIRED',
+      "If this machine's clock is right, the certificate is still valid, and it is the server's own list of revoked certificates (CRL), or its clock, that is out of date. HAProxy, stunnel and others then refuse every client certificate like this: tell the service's operator.",
+    ],
+    '{compare}',
   ],
-  generate: [['expired', 'Generate a new one in the developer portal. ']],
+  compare: [
+    "In the developer portal, compare the certificate that is listed for this application and this environment with {tls.certificate}: the sandbox and production have separate certificates, and a revoked certificate stays revoked. Also check that the address belongs to the same environment, and check this machine's clock.{orIssuer}{orServer}",
+  ],
+  orServer: [
+    [
+      'response',
+      " If all of that is right, tell the service's operator: nginx refuses every certificate like this while its list of revoked certificates (CRL) or its OCSP responder is out of order.",
+    ],
+  ],
   // A server that trusts only a root certificate needs all intermediate certificates from the client.
   orIssuer: [
     [
       '*_UNKNOWN_CA|response',
-      ' If that is right, the server may lack the certificate of "<lastIssuer>": put it after ours in tls.certificate.',
+      ' The server may also lack the certificate of "<lastIssuer>": put it after ours in tls.certificate.',
     ],
   ],
   otherKey: [
@@ -214,7 +228,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
 
   // Faults: connections that end, or are not made
   'fault reset sent|reading certificate-perhaps-refused': [
-    'the connection ended before the first byte of a response{because}. Either the server refused the client certificate (Node, uvicorn and lighttpd with GnuTLS do so without a TLS alert), or it crashed or restarted{orProxy}.',
+    'the connection ended before the first byte of a response{because}. Either the server refused the client certificate (Node, uvicorn and lighttpd with GnuTLS do so without a TLS alert), or it crashed or restarted{orTunnel}.',
     `${FOR_CLIENTS} If it is right, ask the service's operator what the log of the server says.`,
   ],
   'fault reset connecting proxied': [
@@ -382,9 +396,13 @@ export const ROWS: Readonly<Record<string, Row>> = {
     ': nock has no interceptor for this request.',
     'Add an interceptor to the test, for the address to which the socket connects: {address}, or the proxy in {http.proxy}.',
   ],
-  'api response certificate-refused': BY_PROXY,
-  'api response certificate-not-sent no-certificate|sidecar': BY_PROXY,
+  'api response certificate-refused|certificate-not-sent no-certificate|sidecar': UNCLEAR_REFUSAL,
   'api response certificate-not-sent': [`: the ${CERTIFICATE_NOT_SENT}.`, '{otherKey}'],
+  'api response nginx certificate-refused': [
+    ': the proxy in front of the service, an nginx, rejects the client certificate.',
+    'The certificate arrived: {ownCertificate} It may also be revoked, which the developer portal shows.{orIssuer}{orServer}',
+  ],
+  'api response certificate-refused': UNCLEAR_REFUSAL,
   'api response asks-late': [`: the server ${ASKS_LATE}.`, ASK_EARLIER],
   'api response certificate-perhaps-refused': [
     ', with a page (HTML), which the service itself never sends: a proxy or firewall in front of it refused the call.',

@@ -91,6 +91,12 @@ function verdictOfResponse(response: ExchangeResponse): CertificateVerdict | und
 
 const NONE_SENT = /\bno (required )?((SSL|TLS|client) )*certificate\b/i;
 
+/** Whether nginx got the client certificate and rejects it. It has another page for a certificate that did not arrive. */
+export function isRejectedByNginx(response: ExchangeResponse): boolean {
+  const isRefused = verdictOfResponse(response) === 'refused';
+  return isRefused && (response.status === 495 || /The SSL certificate error/.test(bodyStart(response)));
+}
+
 /**
  * Whether Apache refused because it asks for the client certificate in a Location, which is after it has read the request. Over
  * TLS 1.3 that needs post-handshake authentication (https://www.rfc-editor.org/rfc/rfc8446#section-4.6.2), which Node does not

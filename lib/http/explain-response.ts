@@ -3,6 +3,7 @@ import { explain, type Explanation, type Facts, type Words } from '../errors/ind
 import {
   asksLateForCertificate,
   certificateVerdict,
+  isRejectedByNginx,
   isUnsupportedInTls13,
 } from '../exchange/client-certificate.js';
 import { bodyKind, isFromSidecar } from '../exchange/response.js';
@@ -52,6 +53,7 @@ export function explainResponse(
     String(response.status),
     bodyKind(response),
     isOfNock(response) && 'nock',
+    isRejectedByNginx(response) && 'nginx',
     isDuplicate(response) && 'duplicate',
     collectionAtEnd(call.url.pathname) !== undefined && 'collection',
     asksLateForCertificate(response) && 'asks-late',

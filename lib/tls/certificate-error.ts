@@ -31,7 +31,7 @@ export function explainCertificate(
 ): Explanation {
   const { certificate, keyType, ...facts } = refused;
   const { issuer, fingerprint256: fingerprint, validFrom, validTo } = certificate ?? {};
-  const hasExpired = validTo && validTo.getTime() <= Date.now();
+  const [startsAt = -Infinity, endsAt = Infinity] = [validFrom?.getTime(), validTo?.getTime()];
   const own = {
     ...facts,
     keyType,
@@ -41,7 +41,12 @@ export function explainCertificate(
     validFrom: validFrom && formatDate(validFrom),
     validTo: validTo && formatDate(validTo),
   };
-  const known = [...words, hasExpired && 'expired', isUnsupportedInTls13(keyType) && 'unsupported-key'];
+  const known = [
+    ...words,
+    endsAt <= Date.now() && 'expired',
+    startsAt > Date.now() && 'not-yet-valid',
+    isUnsupportedInTls13(keyType) && 'unsupported-key',
+  ];
   return explain(known, own, { describeOption });
 }
 

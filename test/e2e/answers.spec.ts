@@ -183,7 +183,7 @@ describe('HTTP statuses', () => {
     [
       400,
       '<html><title>400 The SSL certificate error</title></html>',
-      /got no client certificate, or rejects it/,
+      /an nginx, rejects the client certificate/,
     ],
     [403, '<html>Client certificate required</html>', /got no client certificate, or rejects it/],
     [403, '<html><h1>403 Forbidden</h1></html>', /a page \(HTML\), which the service itself never sends/],

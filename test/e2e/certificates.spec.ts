@@ -1,9 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Logger, type LoggerService } from '@nestjs/common';
 import axios from 'axios';
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -39,6 +38,7 @@ import {
 import { commandIo } from '../helpers/command-io.js';
 import { rawServer } from '../helpers/loopback.js';
 import { mtlsServer, type MtlsServer, type MtlsServerOptions } from '../helpers/mtls-server.js';
+import { opensslServer } from '../helpers/openssl-server.js';
 import { findProgram, itWith, requireProgram } from '../helpers/optional-programs.js';
 import { sendWithoutClient, failCode, keptAliveAgent } from '../helpers/plain-client.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
@@ -361,19 +361,15 @@ itWith(openssl, 'a server that knows its root alone')(
     const [ca, cert, key] = await Promise.all(
       [ours.root.certificate, authority.serverChain, authority.server.key].map(fileOf),
     );
-    // Node's own servers end the connection without an alert.
-    const server = spawn(requireProgram(openssl), [
-      ...['s_server', '-accept', '127.0.0.1:0', '-cert', cert, '-cert_chain', cert, '-key', key],
-      ...['-CAfile', ca, '-Verify', '3', '-verify_return_error', '-www'],
+    const server = await opensslServer(requireProgram(openssl), [
+      ...['-cert', cert, '-cert_chain', cert, '-key', key],
+      ...['-CAfile', ca, '-Verify', '3', '-verify_return_error'],
     ]);
     try {
-      let said = '';
-      for await (const chunk of server.stdout) if ((said += String(chunk)).includes('ACCEPT')) break;
-      const baseUrl = `https://localhost:${/ACCEPT [^\n]*:(\d+)/.exec(said)?.[1]}`;
       const refusal = async (certificate: string) => {
         const { banks, close } = await createServiceClient({
           ...simulator.moduleOptions(),
-          urls: { baseUrl },
+          urls: { baseUrl: server.url },
           tls: { certificate, privateKey: client.key, chain: authority.chain },
           http: { retries: 0 },
         });
@@ -389,8 +385,7 @@ itWith(openssl, 'a server that knows its root alone')(
       const whole = await refusal(client.certificate + ours.intermediate.certificate);
       expect(whole).toMatchObject({ code: 'invalid_response', status: 200 });
     } finally {
-      server.kill();
-      await once(server, 'exit');
+      await server.stop();
     }
   },
 );

@@ -359,7 +359,7 @@ export const BROKEN_SETUPS: Readonly<Record<string, BrokenSetup>> = {
   },
   'a certificate that nginx refuses': {
     cause: 'api.banks',
-    words: /HTTP 400.* a proxy in front of the service got no client certificate, or rejects it/,
+    words: /HTTP 400.* the proxy in front of the service, an nginx, rejects the client certificate/,
     simulator: { clientCertificateRefusal: 'http-400' },
     break: (_, { simulator }) => simulator.revokeCertificate(),
   },

@@ -121,6 +121,23 @@ export async function createAuthority(name = 'Service'): Promise<Authority> {
   };
 }
 
+/** A list of revoked certificates (CRL) as PEM. `isOutOfDate`: since yesterday. */
+export async function revocationList(
+  issuer: Issued,
+  { revoked = [], isOutOfDate = false }: { revoked?: readonly Issued[]; isOutOfDate?: boolean } = {},
+): Promise<string> {
+  const day = (days: number): Date => new Date(Date.now() + days * DAY_MS);
+  const list = await x509.X509CrlGenerator.create({
+    issuer: issuer.x509.subject,
+    thisUpdate: day(-2),
+    nextUpdate: day(isOutOfDate ? -1 : 1),
+    entries: revoked.map(({ x509: { serialNumber } }) => ({ serialNumber, revocationDate: day(-2) })),
+    signingKey: issuer.keys.privateKey,
+    signingAlgorithm: ALGORITHM,
+  });
+  return pem('X509 CRL', Buffer.from(list.rawData));
+}
+
 /** Removes paths from a message. Tests then search the rest for long words, which could be parts of a PEM. */
 export function withoutPaths(message: string, folder: string): string {
   return message.replaceAll(folder, '').replaceAll(process.cwd(), '');

@@ -19,7 +19,7 @@ export async function startNginx(program: string, servers: string): Promise<{ st
   });
   let errorOutput = '';
   nginx.stderr.setEncoding('utf8').on('data', (text: string) => (errorOutput += text));
-  for (const [, port] of servers.matchAll(/listen 127\.0\.0\.1:(\d+);/g)) {
+  for (const [, port] of servers.matchAll(/listen 127\.0\.0\.1:(\d+)/g)) {
     while (!(await accepts(Number(port)))) {
       if (nginx.exitCode !== null) throw new Error(`nginx did not start: ${errorOutput}`);
     }

@@ -72,8 +72,14 @@ describe('Errors of responses', () => {
   });
 
   it.each([
-    [400, PAGE, /The proxy.*in use is "CN=app" \(SHA-256 AA:BB\)/, /a proxy in front of the service/],
-    [495, '', /The proxy.*in use is/, /a proxy in front of the service/],
+    [
+      400,
+      PAGE,
+      /certificate arrived: .*in use is "CN=app" \(SHA-256 AA:BB\)/,
+      /an nginx, rejects the client/,
+    ],
+    [495, '', /certificate arrived: .*in use is/, /an nginx, rejects the client certificate/],
+    [403, '<html>certificate</html>', /The proxy.*in use is/, /got no client certificate, or rejects it/],
     [
       403,
       FORBIDDEN,

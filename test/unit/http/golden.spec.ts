@@ -594,6 +594,13 @@ const REFUSALS = [
   ...responses('page about no certificate', [400, NONE_SENT], {
     clients: ['mtls', 'mtls, key on secp256k1'],
   }),
+  ...responses(
+    'page of another proxy about a certificate',
+    [403, '<html>Client Certificate required</html>'],
+    {
+      clients: ['mtls'],
+    },
+  ),
   ...responses('empty', [495], { clients: ['mtls'] }),
   ...responses('empty', [496], { clients: ['mtls', 'app token'] }),
   ...responses('JSON', [401, named('UNAUTHORIZED')], {

@@ -571,6 +571,26 @@ describe('Certificate refused by the server', () => {
     },
   );
 
+  it.each([
+    [
+      'is valid',
+      -1,
+      1,
+      /^If this machine's clock is right, .* list of revoked certificates \(CRL\).*operator\.$/,
+    ],
+    ['has expired', -2, -1, /^Generate a new one/],
+    ['is not yet valid', 1, 2, /^In the developer portal, compare/],
+  ])(
+    'the error for TLS alert 45, while the certificate %s, leads to its likeliest cause',
+    (_, from, to, says) => {
+      const day = (days: number) => new Date(Date.now() + days * DAY_MS);
+      const dates = { validFrom: day(from), validTo: day(to) };
+      const certificate = { subject: 'CN=app', issuer: 'CN=ca', fingerprint256: 'AA', ...dates };
+      const words = ['api fault tls sent ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED certificate-refused'];
+      expect(certificateRefusedError(words, { certificate }, String).hint).toMatch(says);
+    },
+  );
+
   it('the error of a refused certificate names the issuer of the last certificate sent, unless that certificate is self-signed', async () => {
     const [nameless, alone] = await Promise.all([issue('C=SA, O=Bank', { ca: true }), issue('alone')]);
     const named = await issue('app', { issuer: nameless });
