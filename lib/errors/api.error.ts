@@ -1,4 +1,4 @@
-import { cleanText } from './clean-text.js';
+import { cleanText, NOT_SHOWN } from './clean-text.js';
 import {
   type ErrorDetails,
   type Explanation,
@@ -41,11 +41,11 @@ export interface ApiErrorDetails
     Partial<Omit<ServiceApiError, 'status' | 'method' | 'path' | 'response' | keyof ServiceError>> {
   /** Called each time that {@link ServiceApiError.response} is read. */
   response?: () => ApiErrorResponse;
-  /** The credentials that a text of the response may repeat. */
-  secrets?: () => readonly string[];
+  /** The names of the fields that {@link findSecretFields} has found. */
+  secretFields?: readonly string[];
 }
 
-const SECRETS = Symbol('secrets');
+const SECRET_FIELDS = Symbol('secretFields');
 /** The most characters of a field that is passed on to front ends. */
 const MAX_FIELD_LENGTH = 200;
 
@@ -92,9 +92,18 @@ export class ServiceApiError extends ServiceError {
     this.correlationId = details.correlationId;
     this.retryAfter = details.retryAfter;
     this.credentialFault = details.credentialFault ?? false;
-    keepHidden(this, { path: () => details.path, response: details.response });
-    if (details.secrets) Object.defineProperty(this, SECRETS, { value: details.secrets });
+    // These functions must not hold `details`, because an error may be kept for long, for example by a queue.
+    const { path, response, secretFields = [] } = details;
+    keepHidden(this, { path: () => path, response });
+    if (secretFields.length > 0) Object.defineProperty(this, SECRET_FIELDS, { value: secretFields });
   }
+}
+
+/** Finds the fields of a body whose text repeats a credential or a part of one. */
+export function findSecretFields(body: Record<string, unknown>, secrets: readonly string[]): string[] {
+  const isSecret = (value: unknown): boolean =>
+    typeof value === 'string' && cleanText(value, secrets, MAX_FIELD_LENGTH) === NOT_SHOWN;
+  return Object.keys(body).filter((name) => isSecret(body[name]));
 }
 
 /**
@@ -102,7 +111,7 @@ export class ServiceApiError extends ServiceError {
  * if the response has none of them.
  */
 export function pickFields(
-  error: ServiceApiError & { [SECRETS]?: () => readonly string[] },
+  error: ServiceApiError & { [SECRET_FIELDS]?: readonly string[] },
   names: readonly string[],
 ): Record<string, string | number> | undefined {
   if (names.length === 0) return undefined;
@@ -112,7 +121,8 @@ export function pickFields(
     const value = Object.hasOwn(data, name) ? data[name] : undefined;
     if (typeof value === 'number' && Number.isFinite(value)) fields.push([name, value]);
     if (typeof value !== 'string') continue;
-    const text = cleanText(value, error[SECRETS]?.() ?? [], MAX_FIELD_LENGTH);
+    const isSecret = error[SECRET_FIELDS]?.includes(name);
+    const text = isSecret ? NOT_SHOWN : cleanText(value, [], MAX_FIELD_LENGTH);
     fields.push([name, text.length > MAX_FIELD_LENGTH ? `${text.slice(0, MAX_FIELD_LENGTH - 1)}…` : text]);
   }
   return fields.length > 0 ? Object.fromEntries(fields) : undefined;

@@ -115,7 +115,9 @@ export class ServiceConnectionError extends ServiceError {
     this.kind = details.kind;
     this.method = details.method;
     this.route = details.route ?? details.path;
-    keepHidden(this, { path: () => details.path });
+    // The function must not hold `details`, because an error may be kept for long.
+    const { path } = details;
+    keepHidden(this, { path: () => path });
     this.reason = details.reason;
     this.correlationId = details.correlationId;
     this.location = details.location;

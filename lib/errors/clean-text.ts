@@ -1,5 +1,5 @@
 /** Replaces a text that contains a secret. */
-const NOT_SHOWN = '[not shown: it contains a secret or a part of one]';
+export const NOT_SHOWN = '[not shown: it contains a secret or a part of one]';
 // A JWT or JWE: two to five base64url parts, or what is left after truncation. A short text counts only with both dots.
 const JWT = /(?<![\w-])eyJ(?:(?=[\w.-]{20})[\w-]*(?:\.[\w-]*){0,4}|[\w-]+\.[\w-]+\.[\w-]*)/;
 const PEM = '-----BEGIN';
@@ -19,6 +19,8 @@ const MIN_LETTERS = 4;
 const MAX_READ = 20_000;
 /** Characters that are searched beyond those shown: the text may be cut in the middle of a secret. */
 const MARGIN = 200;
+/** A longer text may not stay in memory because of a part of it. */
+const LONG = 1_000;
 
 /**
  * Makes a text from outside safe for an error or a log: one line of at most `maxLength` characters. The whole text is
@@ -36,14 +38,17 @@ export function cleanText(text: string, secrets: readonly string[], maxLength: n
     .trim();
   const read = cleaned.slice(0, maxLength + MARGIN);
   if (MANY_ESCAPES.test(read) || sharesRun(read, secrets) || containsSecret(read, secrets)) return NOT_SHOWN;
-  return cleaned.length > maxLength ? `${cleaned.slice(0, maxLength)}…` : cleaned;
+  const shown = cleaned.length > maxLength ? `${cleaned.slice(0, maxLength)}…` : cleaned;
+  // V8 keeps the whole text behind a part of it. A round trip copies the part.
+  return text.length > LONG ? (JSON.parse(JSON.stringify(shown)) as string) : shown;
 }
 
 /** Whether a text contains a whole secret, plain or escaped, or any JWT or PEM block. */
 export function containsSecret(text: string, secrets: readonly string[]): boolean {
   if (JWT.test(text) || text.includes(PEM)) return true;
   const given = folded(text);
-  const readings = [given, given.replace(ESCAPES, unescaped)].map(lettersOf);
+  // Most texts have no escapes, and are then searched once.
+  const readings = [...new Set([given, given.replace(ESCAPES, unescaped)])].map(lettersOf);
   return secrets.some((secret) => {
     const letters = lettersOf(folded(secret));
     if (letters.length < MIN_LETTERS) return secret !== '' && given.includes(folded(secret));

@@ -118,10 +118,12 @@ export abstract class ServiceError extends Error {
     this.idempotencyKey = idempotencyKey;
     // Not enumerable, like the name of Node's own errors.
     Object.defineProperty(this, 'name', { value: new.target.name, configurable: true, writable: true });
+    // V8 keeps the objects of all frames until the stack is read for the first time.
+    const { stack } = this;
     if (hint === undefined) return;
     Object.assign(this, { hint, options });
     // Many loggers print only the stack.
-    this.stack = this.stack?.replace(message, () => `${message}\n${hint}`);
+    this.stack = stack?.replace(message, () => `${message}\n${hint}`);
   }
 
   /** The name, the message, and the documented fields of the class. */
@@ -177,6 +179,8 @@ export function keepHidden(error: ServiceError, values: Hidden): void {
 export function copyError(error: Error, changes: { stack?: string } = {}): Error {
   if (!(error instanceof ServiceError)) return error;
   const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error) as object) as Error;
+  // Lets V8 forget the frames, and the objects in them.
+  copy.stack = '';
   // In Node 22, `stack` is a getter that works only on the error that it belongs to, so copy its value.
   const { stack: value = error.stack, ...fields } = changes;
   return Object.defineProperties(copy, {

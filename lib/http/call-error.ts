@@ -3,6 +3,7 @@ import {
   type ServiceError,
   serviceErrorCode,
   cleanText,
+  findSecretFields,
   ServiceApiError,
   type ApiErrorBody,
   type Explanation,
@@ -14,7 +15,7 @@ import { certificateRefusedError, explainCertificate } from '../tls/certificate-
 import { sentCorrelationId, type Call, type ErrorClient } from './call.js';
 import { outcomeFields } from './repeatability.js';
 import { withoutSlashes } from '../config/address.js';
-import { parseBody } from '../exchange/response.js';
+import { isJsonObject, parseBody } from '../exchange/response.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { type CallResponse } from './call-response.js';
 import { explainByWords, explainResponse, isCredentialFault, isOfNock } from './explain-response.js';
@@ -77,7 +78,7 @@ export function toResponseError(callResponse: CallResponse): ServiceApiError | S
     ...callResponse.errorFields,
     body,
     response: callResponse.toErrorResponse(json),
-    secrets: () => callResponse.secrets,
+    secretFields: isJsonObject(json) ? findSecretFields(json, callResponse.secrets) : [],
     credentialFault: isCredentialFault(response),
     message: `${callResponse.name}${name ? ` ${name}` : ''}${said ? `: ${said}` : what || '.'}`,
     hint: hint && meaning + hint,

@@ -62,7 +62,7 @@ export class CallResponse {
   toErrorResponse(json: unknown): () => ApiErrorResponse {
     const { appToken, appTokenHeader } = this.client.options;
     const bearers = this.call.getSecrets().filter((secret) => secret !== appToken?.reveal());
-    return lazyErrorResponse(this.received, json, bearers, appTokenHeader);
+    return keepErrorResponse(this.received, json, bearers, appTokenHeader);
   }
 
   /**
@@ -132,34 +132,39 @@ export class CallResponse {
 }
 
 /**
- * Makes the property `response` of an error, without credentials. Searching a long body for them takes long, so the returned
- * function does it when the property is first read.
+ * Makes the property `response` of an error, without credentials. An error may be kept for long, for example by a queue, so it
+ * keeps nothing else, and the body as text: parsed, it can be ten times as large.
  * @param json the parsed body; undefined if it is not JSON
  */
-export function lazyErrorResponse(
+export function keepErrorResponse(
   { status, headers, body }: ExchangeResponse,
   json: unknown,
   secrets: readonly string[],
   appTokenHeader: string,
 ): () => ApiErrorResponse {
   const hidden = ['set-cookie', 'authorization', appTokenHeader.toLowerCase()];
-  const make = (): ApiErrorResponse => {
-    const texts = Object.entries(headers).map(([name, value = '']) => [name, String(value)]);
-    const shown = texts.filter(
-      (header) => !hidden.includes(header[0]) && !header.some((text) => containsSecret(text, secrets)),
-    );
-    const data = body.length <= MAX_ERROR_BYTES && isClean(json, secrets) ? json : undefined;
-    return { status, headers: Object.fromEntries(shown) as Record<string, string>, data };
-  };
-  let made: ApiErrorResponse | undefined;
-  return () => (made ??= make());
+  const texts = Object.entries(headers).map(([name, value = '']) => [name, String(value)]);
+  const shown = texts.filter(
+    (header) => !hidden.includes(header[0]) && !header.some((text) => containsSecret(text, secrets)),
+  );
+  const text = body.length <= MAX_ERROR_BYTES ? toCleanText(json, secrets) : undefined;
+  return parseLater({ status, headers: Object.fromEntries(shown) as Record<string, string> }, text);
 }
 
-function isClean(json: unknown, secrets: readonly string[]): boolean {
+function parseLater(response: Omit<ApiErrorResponse, 'data'>, text?: string): () => ApiErrorResponse {
+  let parsed: ApiErrorResponse | undefined;
+  const parse = (): unknown => text && JSON.parse(Buffer.from(text, 'latin1').toString());
+  return () => (parsed ??= { ...response, data: parse() });
+}
+
+/** The text of a body, one byte for each byte of UTF-8. Undefined if it contains a credential. */
+function toCleanText(json: unknown, secrets: readonly string[]): string | undefined {
   try {
-    return !containsSecret(JSON.stringify(json) ?? '', secrets);
+    if (json === undefined) return undefined;
+    const text = JSON.stringify(json);
+    return containsSecret(text, secrets) ? undefined : Buffer.from(text).toString('latin1');
   } catch {
     // The body is nested too deep for JSON.stringify().
-    return false;
+    return undefined;
   }
 }

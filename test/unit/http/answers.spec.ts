@@ -22,7 +22,7 @@ import {
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
 import { parseRetryAfter } from '../../../lib/exchange/response.js';
-import { CallResponse, lazyErrorResponse } from '../../../lib/http/call-response.js';
+import { CallResponse, keepErrorResponse } from '../../../lib/http/call-response.js';
 import { toResponseError } from '../../../lib/http/call-error.js';
 import { type ResponseParser, describePlaces } from '../../../lib/http/parse-option.js';
 import { Call } from '../../../lib/http/call.js';
@@ -801,7 +801,7 @@ describe('The property response of an error', () => {
     } catch {
       // The body is not JSON.
     }
-    return lazyErrorResponse(answer, json, [SECRET], 'Service-App-Token')();
+    return keepErrorResponse(answer, json, [SECRET], 'Service-App-Token')();
   }
 
   const dataOf = (body: string): unknown => responseOf(body).data;
