@@ -21,7 +21,7 @@ export class BanksService {
    * GET /banks/v1. Returns the JSON body unchanged, or the result of `parse`. Throws what {@link ServiceHttpService}
    * throws.
    */
-  list<T = BanksBody>(options?: HttpCallOptions & ParseOption<T>): Promise<T> {
+  list<T = BanksBody>(options?: Omit<HttpCallOptions, 'repeatable'> & ParseOption<T>): Promise<T> {
     return this.#http.get(this.#path, options);
   }
 }

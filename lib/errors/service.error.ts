@@ -87,7 +87,8 @@ export abstract class ServiceError extends Error {
   abstract readonly code: ServiceErrorCode;
   /**
    * Whether a job queue may send the same call again later, because it may succeed then and does no harm. For a call that
-   * changes something: true only if it was certainly not executed, or if the caller supplied an `idempotencyKey`.
+   * changes something: true only if it was certainly not executed, or if the caller supplied an `idempotencyKey` or said that it is
+   * `repeatable`.
    */
   readonly retryable: boolean;
   /**
@@ -112,7 +113,7 @@ export abstract class ServiceError extends Error {
     const { retryable = false, outcomeUnknown = false } = details;
     // Not enumerable, so that nothing prints or copies the words but copyError().
     if (words !== undefined) Object.defineProperty(this, WORDS, { value: words });
-    const hint = outcomeUnknown && !saysOutcome ? explainDoubt(retryable, details.hint) : details.hint;
+    const hint = outcomeUnknown && !saysOutcome ? explainDoubt(details, details.hint) : details.hint;
     this.retryable = retryable;
     this.outcomeUnknown = outcomeUnknown;
     this.idempotencyKey = idempotencyKey;
@@ -132,12 +133,18 @@ export abstract class ServiceError extends Error {
   }
 }
 
-const REPEAT = 'The request may have been executed: send it again later with the same idempotencyKey.';
-const FIND_OUT = 'The request may have been executed: find out whether it was before you send it again.';
+const DOUBT = 'The request may have been executed:';
+const WITH_KEY = `${DOUBT} send it again later with the same idempotencyKey.`;
+const REPEAT = `${DOUBT} send it again later.`;
+const FIND_OUT = `${DOUBT} find out whether it was before you send it again.`;
 
 /** What to do first, before any other hint: a payment that is sent again without a look may be paid twice. */
-function explainDoubt(retryable: boolean, hint?: string): string {
-  return [retryable ? REPEAT : FIND_OUT, hint].filter(Boolean).join(' ');
+function explainDoubt(
+  { retryable, idempotencyKey }: Pick<ErrorDetails, 'retryable' | 'idempotencyKey'>,
+  hint?: string,
+): string {
+  const repeat = idempotencyKey === undefined ? REPEAT : WITH_KEY;
+  return [retryable ? repeat : FIND_OUT, hint].filter(Boolean).join(' ');
 }
 
 const HIDDEN = Symbol('hidden');
@@ -202,8 +209,8 @@ export function withDoubt(
   const { outcomeUnknown, message, stack } = error;
   const isSame = error.retryable === retryable && error.idempotencyKey === idempotencyKey;
   if (outcomeUnknown && isSame) return error;
-  const others = error.hint?.replace(REPEAT, '').replace(FIND_OUT, '').trim();
-  const hint = explainDoubt(retryable, others);
+  const others = error.hint?.replace(WITH_KEY, '').replace(REPEAT, '').replace(FIND_OUT, '').trim();
+  const hint = explainDoubt({ retryable, idempotencyKey }, others);
   const shown = error.hint === undefined ? message : `${message}\n${error.hint}`;
   const changes = { retryable, outcomeUnknown: true, idempotencyKey, hint };
   const changed = stack?.replace(shown, () => `${message}\n${hint}`);

@@ -7,6 +7,7 @@ import { Call, type CallDetails, type ClientContext } from './call.js';
 import { notEncoded, prepareBody } from './call-content.js';
 import {
   checkIdempotencyKey,
+  checkRepeatable,
   checkResponseType,
   checkWhole,
   type HttpCallOptions,
@@ -17,7 +18,7 @@ import { type HostCall, hostCallOf } from './host-call.js';
 
 /** An axios config with the options of this module, which axios passes on untouched. */
 export type CallConfig = InternalAxiosRequestConfig &
-  Pick<HttpCallOptions, 'pathParams' | 'readOnly' | 'idempotencyKey'> &
+  Pick<HttpCallOptions, 'pathParams' | 'readOnly' | 'repeatable' | 'idempotencyKey'> &
   Pick<HttpCallOptions, 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & {
     /** The route of the call, for the host application's interceptors to read. */
     route?: string;
@@ -93,6 +94,7 @@ export class CallFactory {
       filled,
       basePath: this.#urls.basePath,
       readOnly,
+      repeatable: checkRepeatable(config.repeatable, readOnly),
       idempotencyKey: key === true ? randomUUID() : key,
       // An interceptor may have sent the request again, with the key that was generated for the first one.
       hasCallerKey: key === ofHost?.idempotencyKey ? ofHost?.hasCallerKey : typeof key === 'string',

@@ -58,6 +58,11 @@ export interface HttpCallOptions extends HeaderOptions {
   pathParams?: PathParams | undefined;
   /** The call changes nothing, whatever its method, such as a POST that only reads. It is then retried like a GET. */
   readOnly?: boolean | undefined;
+  /**
+   * For a POST, PUT, PATCH or DELETE that has the same effect if it is sent twice as if it is sent once, such as a PUT with an id of
+   * the application. HTTP calls such a request idempotent. It is then retried like a GET. Without effect on a call that changes nothing.
+   */
+  repeatable?: boolean | undefined;
   /** Maximum size of the decompressed response body in bytes, in place of `http.maxResponseBytes`. */
   maxResponseBytes?: number | undefined;
   /**
@@ -107,6 +112,13 @@ export function checkResponseType(type: unknown): void {
     'responseType',
     "must be 'json', 'text' or 'bytes'; to stream, use a client of your own with auth.httpsAgent",
   );
+}
+
+/** Throws ServiceRequestError for a call that changes nothing and something at the same time. */
+export function checkRepeatable(repeatable: unknown, readOnly: boolean): boolean {
+  if (repeatable === true && readOnly)
+    throw ServiceRequestError.ofMisuse('repeatable', 'cannot be combined with readOnly');
+  return repeatable === true;
 }
 
 /** Throws ServiceRequestError for a key that the call cannot have. */

@@ -35,6 +35,8 @@ export interface CallDetails {
   readonly basePath?: string;
   /** The caller says that the call changes nothing, whatever its method. */
   readonly readOnly?: boolean;
+  /** The caller says that sending the call twice has the effect of sending it once. */
+  readonly repeatable?: boolean;
   /** The service executes a request with this key only once, so the request may be sent again. */
   readonly idempotencyKey?: string;
   /** Whether the caller supplied the key. Only then can the caller repeat the call later. */

@@ -7,7 +7,7 @@ import { Call, type ClientContext } from './call.js';
 import { faultToError } from './call-error.js';
 import { type CallObserver } from './call-observer.js';
 import { CallResponse } from './call-response.js';
-import { isSafe } from './repeatability.js';
+import { isRepeatableByCaller, isSafe } from './repeatability.js';
 import { type ServiceResponse } from './service-axios.js';
 
 const HOST_CALL = Symbol('host call');
@@ -190,11 +190,14 @@ export class HostCall {
     return withDoubt(error, { idempotencyKey, retryable: retryable && isRepeatable }) as T;
   }
 
-  #addDoubt({ details }: Call): void {
+  #addDoubt(request: Call): void {
+    const { details } = request;
+    const before = this.#doubt;
     const idempotencyKey =
-      this.#doubt?.idempotencyKey ?? details.idempotencyKey ?? this.call.details.idempotencyKey;
-    const isSame = details.hasCallerKey === true && details.idempotencyKey === idempotencyKey;
-    this.#doubt = { idempotencyKey, retryable: isSame && this.#doubt?.retryable !== false };
+      before?.idempotencyKey ?? details.idempotencyKey ?? this.call.details.idempotencyKey;
+    const isSame = details.repeatable === true || details.idempotencyKey === idempotencyKey;
+    const retryable = isSame && isRepeatableByCaller(request) && before?.retryable !== false;
+    this.#doubt = { idempotencyKey, retryable };
   }
 
   #setTimer(): void {

@@ -7,17 +7,30 @@ import { type Call } from './call.js';
 
 // RFC 9110, 9.2.1: methods that change nothing on the server.
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
-// A server sends 408 mostly on a connection that it is about to close (RFC 9110, 15.5.9).
-const RETRYABLE_STATUS = new Set([408, 429, 500, 502, 503, 504]);
+/**
+ * The statuses below 500 after which a later attempt may succeed. A server sends 408 mostly on a connection that it is about to close
+ * (RFC 9110, 15.5.9), and 425 if it will not act on early data (RFC 8470, 5.2).
+ */
+const TEMPORARY = new Set([408, 425, 429]);
+/** "Not Implemented" and "HTTP Version Not Supported". All other statuses from 500 on are temporary, also those of proxies, such as 520. */
+const LASTING = new Set([501, 505]);
+
+function isTemporary({ status }: ExchangeResponse): boolean {
+  return TEMPORARY.has(status) || (status >= 500 && !LASTING.has(status));
+}
 
 /** Whether the call changes nothing: by its method, or because the caller says so (`readOnly`). */
 export function isSafe({ method, details }: Pick<Call, 'method' | 'details'>): boolean {
   return details.readOnly === true || SAFE_METHODS.has(method);
 }
 
-/** Whether the call may be sent again even if the service may have executed it: it changes nothing, or has an idempotency key. */
+/**
+ * Whether the call may be sent again even if the service may have executed it: it changes nothing, has an idempotency key, or has the
+ * same effect twice as once (`repeatable`).
+ */
 export function isRepeatable(call: Call): boolean {
-  return isSafe(call) || call.details.idempotencyKey !== undefined;
+  const { idempotencyKey, repeatable } = call.details;
+  return isSafe(call) || idempotencyKey !== undefined || repeatable === true;
 }
 
 /**
@@ -27,7 +40,7 @@ export function isRepeatable(call: Call): boolean {
  */
 export function isRetryableResponse(call: Call, response: ExchangeResponse): boolean {
   const { status } = response;
-  if (isRepeatable(call)) return RETRYABLE_STATUS.has(status);
+  if (isRepeatable(call)) return isTemporary(response);
   return status === 429 && !isDuplicate(response);
 }
 
@@ -72,13 +85,20 @@ export function outcomeFields(
   return { outcomeUnknown, idempotencyKey, retryable: isRetryableByCaller(call, outcome, outcomeUnknown) };
 }
 
-/** A generated key is lost when the call ends. Only a key that the caller supplied makes a later call with it safe. */
+/**
+ * Whether the caller may send the call again after it may have been executed. A generated key is lost when the call ends: only a key that
+ * the caller supplied makes a later call with it safe.
+ */
+export function isRepeatableByCaller({ details }: Pick<Call, 'details'>): boolean {
+  return details.hasCallerKey === true || details.repeatable === true;
+}
+
 function isRetryableByCaller(call: Call, { response, fault }: Outcome, outcomeUnknown: boolean): boolean {
   const isPassing = fault
     ? isTransient(fault) && !isCertain(fault.certificateVerdict)
-    : RETRYABLE_STATUS.has(response.status);
+    : isTemporary(response);
   if (isSafe(call)) return isPassing;
-  if (call.details.hasCallerKey) return outcomeUnknown || isPassing;
+  if (isRepeatableByCaller(call)) return outcomeUnknown || isPassing;
   return isPassing && !outcomeUnknown && !(response && isDuplicate(response));
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import globalAxios from 'axios';
+import globalAxios, { type InternalAxiosRequestConfig } from 'axios';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter, once } from 'node:events';
 import { Agent, type RequestListener } from 'node:http';
@@ -26,6 +26,7 @@ const CALLS = {
   POST: () => post({}),
   'random key': () => post({ idempotencyKey: 'k-1', hasCallerKey: false }),
   'own key': () => post({ idempotencyKey: 'k-1', hasCallerKey: true }),
+  repeatable: () => post({ repeatable: true }),
 };
 function post(details: CallDetails): Call {
   return new Call('POST', new URL('https://api.example/a'), 1_000, details);
@@ -33,13 +34,13 @@ function post(details: CallDetails): Call {
 
 const NONE: string[] = [];
 const READS = ['GET', 'readOnly'];
-const CHANGES = ['POST', 'random key', 'own key'];
+const CHANGES = ['POST', 'random key', 'own key', 'repeatable'];
 const ALL = [...READS, ...CHANGES];
-/** Calls that the module itself may repeat: they change nothing, or have an idempotency key. */
-const REPEATABLE = [...READS, 'random key', 'own key'];
+/** Calls that the module itself may repeat: they change nothing, have an idempotency key, or are `repeatable`. */
+const REPEATABLE = [...READS, 'random key', 'own key', 'repeatable'];
 /** Calls that the caller may repeat later. A generated key does not count, because it is lost when the call ends. */
-const LATER = [...READS, 'own key'];
-const OWN = ['own key'];
+const LATER = [...READS, 'own key', 'repeatable'];
+const OWN = ['own key', 'repeatable'];
 
 const answered = (status: number, text = '', headers: Record<string, string> = {}): Outcome => ({
   response: { status, statusText: '', headers, body: Buffer.from(text), untilClose: false },
@@ -76,12 +77,15 @@ describe('Retry policy', () => {
     ['429', answered(429), UNDONE],
     // The service is still working on the same request.
     ['429 DUPLICATED_REQUEST', answered(429, DUPLICATED), { again: REPEATABLE, doubt: false, later: LATER }],
-    ...[408, 500, 502, 503, 504].map((status): [string, Outcome, Row] => [
+    ...[408, 500, 502, 503, 504, 507, 509, 520, 521, 524, 529, 530].map((status): [string, Outcome, Row] => [
       String(status),
       answered(status),
       LOST,
     ]),
+    // Too Early: nothing was done.
+    ['425', answered(425, '{}'), { again: REPEATABLE, doubt: false, later: ALL }],
     ['501', answered(501), LASTING],
+    ['505', answered(505), LASTING],
     ['a 200 that cannot be read', answered(200), LASTING],
     ['a redirect', answered(303), LASTING],
     ['a page of a firewall, 403', answered(403, DENIED, HTML), LASTING],
@@ -167,6 +171,60 @@ describe('Retry policy', () => {
 function ofProxy(reason: string): Outcome {
   return failed({ kind: 'proxy', phase: 'connecting', reason: `ERR_PROXY_${reason}` });
 }
+
+describe('A change that is repeatable', () => {
+  it.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
+    'is sent again like a GET, without a key: %s',
+    async (method) => {
+      const { axios, arrived } = await setUp({ listener: failing(503) });
+      await axios.request({ url: '/a', method, data: { b: 1 }, repeatable: true } as object);
+      expect(arrived.map((request) => [request.method, request.body])).toEqual(
+        Array(2).fill([method, '{"b":1}']),
+      );
+      expect(arrived[0]?.headers).not.toHaveProperty('idempotency-key');
+    },
+  );
+
+  it('leaves the outcome unknown if it was perhaps done, and may be sent again later', async () => {
+    const { axios } = await setUp({ listener: failing(503, 404), retries: 1 });
+    const error = await errorOf(axios.delete('/a', { repeatable: true } as object));
+    expect(error).toMatchObject({
+      status: 404,
+      outcomeUnknown: true,
+      retryable: true,
+      idempotencyKey: undefined,
+      hint: expect.stringMatching(/^The request may have been executed: send it again later\./),
+    });
+  });
+
+  it('can have a key, and says to use it', async () => {
+    const { axios, arrived } = await setUp({ listener: failing(503), retries: 0 });
+    const options = { repeatable: true, idempotencyKey: 'k-1' };
+    const error = await errorOf(axios.post('/a', {}, options as object));
+    expect(error).toMatchObject({
+      retryable: true,
+      hint: expect.stringContaining('with the same idempotencyKey'),
+    });
+    expect(arrived[0]?.headers['idempotency-key']).toBe('k-1');
+  });
+
+  it('stays repeatable if an interceptor sends it again', async () => {
+    const { axios, arrived } = await setUp({ listener: failing(409, 503), retries: 1 });
+    let config: InternalAxiosRequestConfig | undefined;
+    axios.interceptors.request.use((given) => (config ??= given));
+    axios.interceptors.response.use(undefined, () => axios.request(config!));
+    await axios.put('/a', {}, { repeatable: true } as object);
+    expect(arrived).toHaveLength(3);
+  });
+
+  it('cannot be read-only, and a GET is a GET with it', async () => {
+    const { axios, arrived } = await setUp();
+    const error = await errorOf(axios.post('/a', {}, { repeatable: true, readOnly: true } as object));
+    expect(error).toMatchObject({ faults: [{ property: 'repeatable' }], hint: expect.any(String) });
+    expect(arrived).toHaveLength(0);
+    await axios.get('/a', { repeatable: true } as object);
+  });
+});
 
 describe('Retry budget', () => {
   const spent = (budget: RetryBudget, afterTimeout = false) => {
