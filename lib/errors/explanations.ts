@@ -11,12 +11,14 @@ import { CLIENT_CLOSED } from './call.errors.js';
  * 1. `api` or `token`: the server
  * 2. `fault`, then its kind, its phase and its reason; or `response`, then its status and `json`, `page` (HTML), `text` or `empty`
  * 3. of a token: the code of the error, the error of OAuth, and `customer` for a token of a customer
- * 4. `nock`, `nginx` (its page about a certificate that it got), `duplicate`, `collection`, `asks-late`, `from-sidecar`: what a response shows; `redirect` and `only-slash`; `unusable`, if
- *    a success has a body that cannot be read, with `charset`, `parse` or `missing`, and `executed` after a call that changes something
+ * 4. `nock`, `nginx` (its page about a certificate that it got), `duplicate`, `collection`, `asks-late`, `from-sidecar`: what a
+ *    response shows; `redirect` and `only-slash`; `unusable`, if a success has a body that cannot be read, with `charset`, `parse` or
+ *    `missing`, and `executed` after a call that changes something
  * 5. `certificate-refused`, `certificate-perhaps-refused` or `certificate-not-sent`: the verdict on the client certificate
  * 6. `no-certificate`: none is offered to the server
  * 7. `oauth`, `mtls` or `app-token`, and `both-tokens` if a call was sent with app token and bearer
- * 8. `sidecar` (the address begins with http:), `proxied`, `with-chain`: how the server is reached
+ * 8. `sidecar` (the address begins with http:), `proxied`, `with-chain`: how the server is reached; `own-limit`: the call has a size
+ *    limit of its own
  * 9. `expired`, `not-yet-valid`, `unsupported-key` (TLS 1.3 has no signature for it): what is wrong with the client certificate
  * 10. `in-doubt`: the call may have been executed; `doctor`: the doctor reports it; `not-asked-again`: it is an earlier error
  */
@@ -29,7 +31,9 @@ export type Phrase = string | readonly [pattern: string, text: string];
 /** The facts that texts name. */
 export const FACTS = [
   // Where a request went, and how.
-  ...['host', 'port', 'addresses', 'proxy', 'ignoredVariable', 'limit', 'target'],
+  ...['host', 'port', 'addresses', 'proxy', 'ignoredVariable', 'target'],
+  // The limits of an exchange.
+  ...['limit', 'limitBytes', 'bodyBytes'],
   // What a fault or a response says.
   ...['reason', 'rule', 'opensslText', 'detail', 'now', 'said', 'why', 'retryAfter', 'name', 'status'],
   // The client certificate.
@@ -68,6 +72,16 @@ export const PHRASES: Readonly<Record<string, readonly Phrase[]>> = {
   waited: [
     ['reading', 'the response began, but the rest of it did not arrive'],
     'the request was sent, but no response began',
+  ],
+  sizeLimit: [
+    ['own-limit', '<limitBytes> bytes (maxResponseBytes of the call)'],
+    '<limitBytes> bytes (http.maxResponseBytes)',
+    'http.maxResponseBytes, or maxResponseBytes of the call',
+  ],
+  bodySize: [': its Content-Length is <bodyBytes> bytes', ['ERR_BUFFER_TOO_LARGE', ' after decompression']],
+  raiseLimit: [
+    ['own-limit', 'raise maxResponseBytes of the call'],
+    'raise {http.maxResponseBytes}, or set maxResponseBytes of the call',
   ],
   target: [' to <target>'],
   later: ['in <retryAfter> s', 'later'],
@@ -355,9 +369,10 @@ export const ROWS: Readonly<Record<string, Row>> = {
     'Put the real address of the token endpoint into {address}. If the redirect only adds a slash at the end, the server expects /oauth2/token/, which cannot be configured: ask its operator to accept the address without the slash.',
   ],
   'api fault too_large': [
-    'the response is larger than http.maxResponseBytes, or maxResponseBytes of the call{because}.',
+    'the response is larger than {sizeLimit}{bodySize}.',
+    'If such responses are expected, {raiseLimit}.',
   ],
-  'fault too_large': ['the response is too large{because}.'],
+  'fault too_large': ['the response is too large: it has more than <limitBytes> bytes{bodySize}.'],
   'fault closed ERR_CANCELED': ['the call was cancelled{because}.'],
   'fault closed': [`${CLIENT_CLOSED}{because}.`],
   'fault network EMFILE|ENFILE': [

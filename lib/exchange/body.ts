@@ -2,7 +2,7 @@ import { type IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { codedError } from '../errors/service.error.js';
-import { classify, type ClassifiedError } from './fault.js';
+import { classify, type OccurredFault } from './fault.js';
 import { isSuccess, parseJson } from './response.js';
 
 /** The body of a response without success may have this size, even if `maxResponseBytes` is smaller: it explains the failure. */
@@ -13,23 +13,29 @@ export function readBody(
   incoming: IncomingMessage,
   maxResponseBytes: number,
   onBody: (body: Buffer) => void,
-  onFault: (fault: ClassifiedError) => void,
+  onFault: (fault: OccurredFault) => void,
 ): void {
   const { headers, statusCode = 0 } = incoming;
   const maxBytes = isSuccess(statusCode) ? maxResponseBytes : Math.max(maxResponseBytes, MIN_ERROR_BYTES);
+  const encoding = headers['content-encoding'] ?? '';
+  const isCompressed = encoding !== '' && codingsIn(encoding).length > 0;
+  const tooLarge = { kind: 'too_large', limitBytes: maxResponseBytes } as const;
   const buffer = new BodyBuffer();
   incoming.on('data', (chunk: Buffer) => {
-    if (buffer.length + chunk.length > maxBytes) onFault({ kind: 'too_large' });
+    if (buffer.length + chunk.length > maxBytes)
+      onFault({
+        ...tooLarge,
+        bodyBytes: isCompressed ? undefined : Number(headers['content-length']) || undefined,
+      });
     else buffer.add(chunk);
   });
   incoming.on('error', (error) => onFault(classify(error)));
   incoming.on('end', () => {
     if (!incoming.complete) return onFault({ kind: 'reset' });
     const body = buffer.toBuffer();
-    const encoding = headers['content-encoding'];
     if (!encoding || body.length === 0) return onBody(body);
     decode(body, encoding, maxBytes).then(onBody, (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ERR_BUFFER_TOO_LARGE') return onFault({ kind: 'too_large', reason: error.code });
+      if (error.code === 'ERR_BUFFER_TOO_LARGE') return onFault({ ...tooLarge, reason: error.code });
       // Keep a response without success: its status says what happened. A proxy may have replaced the body by a page of its
       // own and kept the Content-Encoding header.
       if (!isSuccess(statusCode)) return onBody(body);
@@ -133,9 +139,8 @@ if (zstdDecompress)
  * `ERR_HTTP_CONTENT_CODING` for a registered coding that cannot be decoded here, or for too many codings; an error of zlib
  */
 export async function decode(body: Buffer, encoding: string, maxOutputLength: number): Promise<Buffer> {
-  const names = encoding.toLowerCase().split(',', MAX_CODINGS + 1);
-  const codings = names.map((name) => name.trim()).filter((name) => REGISTERED.has(name));
-  if (names.length > MAX_CODINGS || codings.some((name) => !CODINGS.has(name)))
+  const codings = codingsIn(encoding);
+  if (encoding.split(',', MAX_CODINGS + 1).length > MAX_CODINGS || codings.some((name) => !CODINGS.has(name)))
     throw codedError('unknown content coding', 'ERR_HTTP_CONTENT_CODING');
   let decoded = body;
   let endedEarly: Error | undefined;
@@ -150,6 +155,12 @@ export async function decode(body: Buffer, encoding: string, maxOutputLength: nu
   }
   if (endedEarly && !isWholeJson(decoded)) throw endedEarly;
   return decoded;
+}
+
+/** The codings that a Content-Encoding header names. */
+function codingsIn(encoding: string): string[] {
+  const names = encoding.toLowerCase().split(',', MAX_CODINGS + 1);
+  return names.map((name) => name.trim()).filter((name) => REGISTERED.has(name));
 }
 
 /** Some servers send deflate without the header of zlib (https://www.rfc-editor.org/rfc/rfc9110#section-8.4.1.2). */

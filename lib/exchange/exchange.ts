@@ -13,6 +13,7 @@ import {
   ExchangeFault,
   type ExchangeFaultDetails,
   type ExchangePhase,
+  type OccurredFault,
   FOREIGN_CONNECTION,
   IDLE_CONNECTION_TIMEOUT,
   isUnsent,
@@ -196,9 +197,9 @@ class RunningExchange {
     this.#outgoing?.destroy();
   };
 
-  #fail(fault: Partial<ClassifiedError> & Pick<ExchangeFaultDetails, 'kind' | 'limitMs'>): void {
-    const { kind, reason, opensslText, limitMs } = fault;
-    const details = { kind, reason, opensslText, limitMs, ...this.#progress.describeFault(fault) };
+  #fail(fault: OccurredFault): void {
+    const { alert: _, ...known } = fault;
+    const details = { ...known, ...this.#progress.describeFault(fault) };
     this.#settle(() => this.#reject(new ExchangeFault(details)));
     this.#outgoing?.destroy();
   }

@@ -10,6 +10,8 @@ export interface FaultPlace extends AddressOption {
   hasChain?: boolean;
   /** Whether a client certificate is offered to the server. */
   hasCertificate?: boolean;
+  /** Whether the size limit of the response is one of the call itself. */
+  hasOwnLimit?: boolean;
   /** Which proxy leads to the destination. The URL of a proxy may have a password. */
   http?: {
     proxyFor?: (address: string) => { reveal(): string } | undefined;
@@ -40,6 +42,7 @@ export function faultWords(fault: ExplainedFault, { url, server, http, ...place 
     url.protocol === 'http:' && 'sidecar',
     http?.proxyFor?.(url.href) && 'proxied',
     place.hasChain && 'with-chain',
+    kind === 'too_large' && place.hasOwnLimit && 'own-limit',
     fault.detail !== undefined && 'doctor',
   ];
 }
@@ -48,6 +51,7 @@ export function faultWords(fault: ExplainedFault, { url, server, http, ...place 
 export function explainFault(where: string, fault: ExplainedFault, place: FaultPlace): Explanation {
   const { url, http } = place;
   const { kind, reason = '', opensslText, limitMs, addresses, detail, target } = fault;
+  const { limitBytes, bodyBytes } = fault;
   const secret = http?.proxyFor?.(url.href);
   // Show only the host of the proxy, because its URL may have a password.
   const proxy = secret && new URL(secret.reveal()).host;
@@ -59,6 +63,8 @@ export function explainFault(where: string, fault: ExplainedFault, place: FaultP
       addresses: addresses?.length ? addresses.join(', ') : undefined,
       proxy,
       ignoredVariable: isServerUnreached(fault) ? http?.ignoredProxyFor?.(url.href) : undefined,
+      limitBytes,
+      bodyBytes,
       limit: limitMs && Math.max(0, Math.round(limitMs)),
       // For a code of the system, such as ECONNREFUSED, leave out our prefix ERR_PROXY_.
       reason: reason.replace(/^ERR_PROXY_(?=E[A-Z]+$)/, '') || undefined,

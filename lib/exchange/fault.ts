@@ -39,6 +39,10 @@ export class ExchangeFault extends Error {
   readonly opensslText?: string;
   /** The time limit that was exceeded, in milliseconds. */
   readonly limitMs?: number;
+  /** The size limit of the body that was exceeded, in bytes. */
+  readonly limitBytes?: number;
+  /** The size of that body by its Content-Length, if it is not compressed. */
+  readonly bodyBytes?: number;
   /** The addresses that were tried, with their ports, if the host name has several. */
   readonly addresses?: readonly string[];
   /** Whether the request reused a keep-alive connection. */
@@ -92,6 +96,10 @@ export interface ClassifiedError {
   /** The number of the TLS alert with which the server ended the connection. */
   alert?: number;
 }
+
+/** What is known of a fault when it occurs, beside how far the exchange got. */
+export type OccurredFault = Partial<ClassifiedError> &
+  Pick<ExchangeFaultDetails, 'kind' | 'limitMs' | 'limitBytes' | 'bodyBytes'>;
 
 /**
  * Numbers of the TLS alerts that a server may send because of a client certificate, by the end of OpenSSL's code

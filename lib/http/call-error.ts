@@ -37,6 +37,7 @@ export function faultToError(
     server: 'api' as const,
     hasChain: identity.hasChain,
     hasCertificate: certificate !== undefined,
+    hasOwnLimit: call.details.maxResponseBytes !== undefined,
     http: options.http,
   };
   const where = `${call.name} at ${url.host}`;

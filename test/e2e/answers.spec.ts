@@ -664,19 +664,37 @@ describe('responseType and maxResponseBytes', () => {
     expect(error).toMatchObject({ status: 404, body: FAILURE });
   });
 
-  it.each<[string, string, HttpCallOptions]>([
-    ['the limit of the module', '/csv', {}],
-    ['the limit of the call', '/csv', { maxResponseBytes: 22 }],
-    ['the limit once it is unpacked', '/bomb', { maxResponseBytes: 10_000 }],
-    ['64 KiB, of a failure', '/gone-long', { maxResponseBytes: 5 }],
-  ])('a response is refused that is larger than %s', async (_, path, options) => {
-    const error = await rejection(api.http.get(path, { ...options, responseType: 'text' }));
-    expect(error).toBeInstanceOf(ServiceConnectionError);
-    const message = expect.stringContaining(
-      'larger than http.maxResponseBytes, or maxResponseBytes of the call',
-    );
-    expect(error).toMatchObject({ kind: 'too_large', message });
-  });
+  it.each<[string, string, HttpCallOptions, string]>([
+    ['the limit of the module', '/csv', {}, '23 bytes (http.maxResponseBytes)'],
+    ['the limit of the call', '/csv', { maxResponseBytes: 22 }, '22 bytes (maxResponseBytes of the call)'],
+    [
+      'the limit once it is unpacked',
+      '/bomb',
+      { maxResponseBytes: 10_000 },
+      '10000 bytes (maxResponseBytes of the call) after decompression.',
+    ],
+    [
+      '64 KiB, of a failure',
+      '/gone-long',
+      { maxResponseBytes: 5 },
+      '5 bytes (maxResponseBytes of the call).',
+    ],
+  ])(
+    'a response is refused that is larger than %s: the error names the limit',
+    async (_, path, options, says) => {
+      const error = await rejection(api.http.get(path, { ...options, responseType: 'text' }));
+      expect(error).toBeInstanceOf(ServiceConnectionError);
+      const message = expect.stringContaining(`: the response is larger than ${says}`);
+      expect(error).toMatchObject({ kind: 'too_large', message });
+      const isOwn = 'maxResponseBytes' in options;
+      expect(error).toMatchObject({
+        hint: expect.stringContaining(
+          isOwn ? 'raise maxResponseBytes of the call' : 'raise http.maxResponseBytes',
+        ),
+        options: isOwn ? [] : ['http.maxResponseBytes'],
+      });
+    },
+  );
 
   it('a response within the limit is returned, and a redirect with a larger page is still a redirect', async () => {
     expect(BOMB.length).toBeLessThan(10_000);

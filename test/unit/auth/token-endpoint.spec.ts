@@ -416,7 +416,12 @@ describe('Token endpoint: connection faults', () => {
       /no response began .* endpoint is slow/,
     ],
     ['a body that never ends', { fault: 'trickle' }, { kind: 'timeout' }, /the rest of it did not arrive/],
-    ['a body over 1 MiB', { body: ' '.repeat(1024 * 1024 + 1) }, { kind: 'too_large' }, /too large\.$/],
+    [
+      'a body over 1 MiB',
+      { body: ' '.repeat(1024 * 1024 + 1) },
+      { kind: 'too_large' },
+      /too large: it has more than 1048576 bytes\.$/,
+    ],
     [
       'a redirect',
       { status: 302, headers: { location: 'https://elsewhere.example/x?y' } },

@@ -187,7 +187,11 @@ describe('exchange()', () => {
         response.end(bodies.shift());
       });
       expect((await exchangeWith(url)).body).toHaveLength(1_000);
-      expect(await faultOf(exchangeWith(url))).toMatchObject({ kind: 'too_large', phase: 'reading' });
+      const fault = { kind: 'too_large', phase: 'reading', limitBytes: 1_000 };
+      expect(await faultOf(exchangeWith(url))).toMatchObject({
+        ...fault,
+        bodyBytes: encoding ? undefined : body.length,
+      });
     },
   );
 

@@ -182,6 +182,7 @@ const PAYMENT = { amount: 1 };
 const CALLS = {
   GET: ({ http }) => http.get('/banks/v1'),
   'GET of an item': ({ http }) => http.get('/customers/v1/c-1'),
+  'GET with its own size limit': ({ http }) => http.get('/banks/v1', { maxResponseBytes: 10_485_760 }),
   POST: ({ http }) => http.post('/payments/v1', PAYMENT),
   "POST with the caller's key": ({ http }) =>
     http.post('/payments/v1', PAYMENT, { idempotencyKey: 'order-1' }),
@@ -228,12 +229,15 @@ const NAMES: Partial<Record<keyof Fault, string>> = {
   addresses: 'two addresses',
   opensslText: "OpenSSL's text",
   limitMs: 'with its limit',
+  limitBytes: 'with its limit',
+  bodyBytes: 'with its size',
 };
 const REUSED = { reusedSocket: true };
 const SUSPECTED = { certificateVerdict: 'perhaps-refused' } as const;
 const REFUSED = { certificateVerdict: 'refused' } as const;
 const IN_HANDSHAKE = { ...REFUSED, handshakeRefused: true };
 const LIMIT = { limitMs: 30_000 };
+const SIZE_LIMIT = { limitBytes: 10_485_760 };
 
 const describeFault = (fault: Fault): string[] => [
   `${fault.kind}, ${fault.phase}`,
@@ -394,8 +398,12 @@ const UNREACHED = [
 ];
 
 const MALFORMED = [
-  ...faults('too_large', 'reading', { calls: ['GET', 'POST'] }),
-  ...faults('too_large', 'reading', { reasons: ['ERR_BUFFER_TOO_LARGE'] }),
+  ...faults('too_large', 'reading', {
+    more: { ...SIZE_LIMIT, bodyBytes: 20_000_000 },
+    calls: ['GET', 'POST'],
+  }),
+  ...faults('too_large', 'reading', { reasons: ['ERR_BUFFER_TOO_LARGE'], more: SIZE_LIMIT }),
+  ...faults('too_large', 'reading', { more: SIZE_LIMIT, calls: ['GET with its own size limit'] }),
   ...faults('protocol', 'reading', {
     reasons: [
       'HPE_HEADER_OVERFLOW',
@@ -755,7 +763,7 @@ const TOKEN_FAULTS = [
   ...tokenFaults('refused', 'connecting', { reasons: ['ECONNREFUSED'] }),
   ...tokenFaults('dns', 'connecting', { reasons: ['ENOTFOUND'] }),
   ...tokenFaults('network', 'connecting', { reasons: ['EHOSTUNREACH'] }),
-  ...tokenFaults('too_large', 'reading'),
+  ...tokenFaults('too_large', 'reading', { more: { limitBytes: 1_048_576 } }),
   ...tokenFaults('protocol', 'reading', { reasons: ['HPE_INVALID_CONSTANT'] }),
   ...tokenFaults('closed', 'sent'),
   ...tokenFaults('proxy', 'connecting', {
