@@ -82,10 +82,11 @@ export class HttpOptions extends OptionsSection<ServiceHttpOptions> {
    *   and the application's own requests over `auth.httpsAgent`, keep to this option.
    * - 0: no connection is reused.
    *
-   * Default 4,000. SERVICE_HTTP_IDLE_TIMEOUT
+   * If it is left out: 4 s, or half of the longest idle time after which the same connection has answered, if that is more.
+   * SERVICE_HTTP_IDLE_TIMEOUT
    */
   @WholeNumber('HTTP_IDLE_TIMEOUT', 0, DAY_MS, 'milliseconds')
-  idleTimeout = 4_000;
+  idleTimeout?: number;
 
   /**
    * Retries after the first attempt. A POST, PUT, PATCH or DELETE without an idempotency key or `readOnly` is retried only if

@@ -2,14 +2,15 @@ import { type Agent } from 'node:http';
 import { type SecureContext } from 'node:tls';
 import { type CertificateSummary } from '../errors/index.js';
 import { summarize } from './certificate-summary.js';
-import { plainConnector, tlsConnector } from './connections/connectors.js';
+import { type ConnectorSettings, plainConnector, tlsConnector } from './connections/connectors.js';
 import { type AgentSettings, KeepAliveAgent } from './connections/keep-alive-agent.js';
 import { IdentitySource, type IdentitySourceSettings, type IdentityStatus } from './identity-source.js';
 import { type LoadedIdentity, type LoadResult } from './material/check-identity.js';
 
 /** The settings of a client identity. `maxSockets` limits each agent separately. */
 export type ClientIdentitySettings = IdentitySourceSettings &
-  Pick<AgentSettings, 'maxSockets' | 'proxyFor' | 'connectTimeoutMs' | 'idleTimeoutMs'>;
+  ConnectorSettings &
+  Pick<AgentSettings, 'maxSockets' | 'idleTimeoutMs'>;
 
 type CallAddress = Pick<URL, 'protocol' | 'hostname' | 'port'>;
 

@@ -2,8 +2,9 @@ import { readSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage } from 'node:http';
 import { type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
-import { type Clock } from '../../time/time.js';
+import { elapsedMs, type Moment } from '../../time/time.js';
 import { type Connection, type Connector } from './connectors.js';
+import { type OriginState, USUAL_IDLE_MS } from './origin-state.js';
 
 /**
  * A server with `Keep-Alive: timeout=5` closes the connection after 5 s. Stop reusing it 1 s earlier, as Node's agent does, so
@@ -11,14 +12,10 @@ import { type Connection, type Connector } from './connectors.js';
  */
 const HINT_MARGIN_MS = 1_000;
 const MAX_HINT_MS = 60_000;
-/** A firewall or load balancer may have dropped a connection that was idle for longer, without a FIN or RST. */
-const LONG_IDLE_MS = 4_000;
+/** For how long it counts that a connection has answered after an idle time: routes and servers change. */
+const PROOF_MS = 600_000;
 /** If a request gets no response for so long on a connection that was idle before, that connection was probably dead. */
 const NO_RESPONSE_MS = 1_000;
-/** How long a preconnected socket waits for its request at most. */
-const PRECONNECTED_MS = 4_000;
-const FIRST_UNRELIABLE_MS = 300_000;
-const MAX_UNRELIABLE_MS = 3_600_000;
 /**
  * If the previous response ended at most so many milliseconds ago, a request that may be sent again reuses the connection without
  * a look for unread input. The look costs about 10 us (30 us if its code is cold). A stray response that arrives within so short a
@@ -26,26 +23,9 @@ const MAX_UNRELIABLE_MS = 3_600_000;
  */
 const JUST_USED_MS = 2;
 
-/** How long connections may be idle. */
-export interface IdleSettings {
-  clock: Clock;
-  /**
-   * How long a connection may have been idle, in milliseconds, for a request that must not be sent twice to reuse it. A
-   * `Keep-Alive: timeout` header of the server replaces this limit. With 0, no request reuses a connection. Default: the
-   * default of `http.idleTimeout`.
-   */
-  idleTimeoutMs: number;
-  /**
-   * The same for a request that may be sent again. Default 55,000: load balancers usually close idle connections after 60 s
-   * or more.
-   */
-  longIdleTimeoutMs: number;
-}
-
-/** A connection with its last request, and the response. Node's own agent reads both too, but the type definitions leave them out. */
-export type UsedConnection = Duplex & {
-  _httpMessage?: (ClientRequest & { res?: IncomingMessage | null }) | null;
-};
+type FinishedRequest = ClientRequest & { res?: IncomingMessage | null };
+/** A connection with its last request. Node's own agent reads `_httpMessage` and `res` too, but the type definitions leave them out. */
+export type UsedConnection = Duplex & { _httpMessage?: FinishedRequest | null };
 
 /** The connections to one origin with one client certificate. */
 export interface Pool {
@@ -53,87 +33,99 @@ export interface Pool {
   readonly name: string;
   readonly connect: Connector;
   readonly origin: OriginState;
-  /** A connection that was made before there was a request for it. */
-  preconnected?: ConnectionState;
+  /** The newest TLS session, for resumption. */
+  session?: Buffer;
 }
 
 /** A connection of the agent, and what the agent knows about it. */
 export class ConnectionState {
-  /** When the connection became idle, by the wall clock, which also counts a suspended machine. Undefined during a request. */
-  idleSince: number | undefined = undefined;
-  /** How long the connection was idle before its current request. 0 again once that request has ended. */
-  wasIdleMs = 0;
+  /** When the connection became idle. Undefined during a request. */
+  idleSince: Moment | undefined = undefined;
   /** Whether a TLS session ticket has arrived, which shows that the server has accepted the handshake and our certificate. */
   hasTicket = false;
-  /** When the current request reused the connection. */
-  #usedSince = 0;
   /** Whether there was no response yet. */
-  #isNew = true;
+  isNew = true;
+  /** How long the connection was idle until its current request took it. Undefined if it was not idle between two requests. */
+  #wasIdle: ConnectionState['idleTime'] | undefined = undefined;
+  /** Whether a byte of a response has arrived since then. */
+  #hasInput = false;
   /** How long the server says that it keeps the connection, less the margin. */
   #hintMs: number | undefined = undefined;
-  readonly #settings: IdleSettings;
+  /** The idle times after which the connection has answered. An older one is kept only while it is longer than all newer ones. */
+  #proofs: ConnectionState['idleTime'][] = [];
 
   constructor(
-    readonly socket: Socket,
+    readonly socket: Socket & UsedConnection,
     readonly pool: Pool,
   ) {
-    this.#settings = pool.origin.settings;
-    const closeIfIdle = (): void => {
-      if (this.idleSince !== undefined) this.close();
-    };
+    const { connections } = pool.origin;
+    connections.add(this);
     socket
-      .on('data', closeIfIdle)
-      .once('end', closeIfIdle)
+      .on('data', () => (this.idleSince ? this.close() : (this.#hasInput = true)))
+      .on('timeout', () => this.idleSince && this.close())
       .once('session', () => (this.hasTicket = true))
+      .once('end', () => this.#onEnd())
       // While the connection is idle, nobody else listens to its errors, and an error without a listener ends the process.
-      .on('error', () => undefined)
-      .once('close', () => {
-        const isUnanswered = this.wasIdleLong && !(socket as UsedConnection)._httpMessage?.res;
-        if (isUnanswered && this.#settings.clock.now() - this.#usedSince > NO_RESPONSE_MS)
-          pool.origin.onNoResponse();
-      });
+      .on('error', (error: NodeJS.ErrnoException) => this.#onEnd(error.code))
+      .once('close', () => this.#onEnd())
+      .once('close', () => connections.delete(this));
   }
 
   /** Whether the connection was idle for over 4 s before its current request, so that it may be dead without a FIN or RST. */
   get wasIdleLong(): boolean {
-    return this.wasIdleMs > LONG_IDLE_MS;
+    return this.#wasIdle !== undefined && this.#wasIdle.mostMs > USUAL_IDLE_MS;
   }
 
-  /** Infinity if the wall clock was set back meanwhile, because the time is then unknown. */
-  get idleMs(): number {
-    const now = this.#settings.clock.now();
-    const ms = now - (this.idleSince ?? now);
-    return ms < 0 ? Infinity : ms;
+  /**
+   * How long the connection has been idle, at least and at most: the wall clock may have been set, and the monotonic clock does not
+   * run while the machine is suspended. At most Infinity if the wall clock was set back, because the time is then unknown.
+   */
+  get idleTime(): { leastMs: number; mostMs: number; at: Moment } {
+    const at = this.pool.origin.now;
+    const since = this.idleSince ?? at;
+    const wallMs = at.wall - since.wall;
+    const ms = at.monotonic - since.monotonic;
+    const mostMs = wallMs < 0 ? Infinity : Math.max(wallMs, ms);
+    return { leastMs: Math.max(0, Math.min(wallMs, ms)), mostMs, at };
   }
 
+  /** The connection is free, and no request waits for it. */
   startIdle(): void {
-    this.idleSince = this.#settings.clock.now();
+    this.idleSince = this.pool.origin.now;
   }
 
+  /** A request reuses the connection. */
   endIdle(): void {
-    this.wasIdleMs = this.idleMs;
+    this.#wasIdle = this.idleTime;
     this.idleSince = undefined;
-    this.#usedSince = this.#settings.clock.now();
+    this.#hasInput = false;
   }
 
-  /** How long the connection may have been idle, in milliseconds, for a request to use it. */
+  /**
+   * How long the connection may have been idle, in milliseconds, for a request to use it. A request that must not be sent twice goes by
+   * what this very connection has proven: behind one address there may be servers with other limits. Half of the proven time is the
+   * margin for the way of the request, for the server's timer, and for servers that look for idle connections only now and then.
+   */
   limitFor(mayUseOlderConnection: boolean): number {
-    const { idleTimeoutMs, longIdleTimeoutMs } = this.#settings;
-    if (this.#isNew) return Math.min(PRECONNECTED_MS, idleTimeoutMs);
-    const limit = this.#hintMs ?? (mayUseOlderConnection ? longIdleTimeoutMs : idleTimeoutMs);
-    return this.pool.origin.isUnreliable ? Math.min(limit, idleTimeoutMs) : limit;
+    const { origin } = this.pool;
+    const { clock, idleTimeoutMs, longIdleTimeoutMs } = origin.settings;
+    const proven = this.#proofs.find(({ at }) => elapsedMs(clock, at) < PROOF_MS);
+    const usualMs = idleTimeoutMs ?? Math.max(USUAL_IDLE_MS, (proven?.leastMs ?? 0) / 2);
+    const olderMs = mayUseOlderConnection ? Math.max(usualMs, longIdleTimeoutMs) : usualMs;
+    const ownMs = this.isNew ? Math.min(usualMs, USUAL_IDLE_MS) : (this.#hintMs ?? olderMs);
+    return Math.min(ownMs, origin.limitFor(mayUseOlderConnection));
   }
 
   /** What becomes of this idle connection when a request looks for one: the request uses it, it stays in the pool, or it closes. */
   judge(mayUseOlderConnection: boolean): 'use' | 'keep' | 'close' {
-    const { idleMs } = this;
+    const { mostMs: idleMs } = this.idleTime;
     // Since Node 22, Node destroys an idle connection that the server has closed, but keeps it in the pool until its `close`
     // event. While the event loop was blocked, the idle timer has not run.
     if (this.socket.destroyed || idleMs > this.limitFor(true)) return 'close';
     if (idleMs > this.limitFor(mayUseOlderConnection)) return 'keep';
     if (mayUseOlderConnection && idleMs <= JUST_USED_MS) return 'use';
     // Before the session ticket of a new connection has arrived, unread input is most likely that ticket.
-    if (this.#isNew && !this.hasTicket) return 'use';
+    if (this.isNew && !this.hasTicket) return 'use';
     // While the event loop was blocked, the server may have closed the connection (nginx does so at each reload), or may have sent
     // something that must not become the response to this request.
     return detectUnreadInput(this.socket) ? 'close' : 'use';
@@ -143,58 +135,49 @@ export class ConnectionState {
   onResponse(method: string, response: IncomingMessage): boolean {
     const hint = /\btimeout=(\d+)/i.exec(String(response.headers['keep-alive']))?.[1];
     this.#hintMs = hint ? Math.min(Number(hint) * 1000 - HINT_MARGIN_MS, MAX_HINT_MS) : undefined;
-    if (this.wasIdleLong) this.pool.origin.onResponse();
-    this.#isNew = false;
-    this.wasIdleMs = 0;
+    const wasIdle = this.#wasIdle;
+    if (wasIdle && this.wasIdleLong) {
+      this.#proofs = [...this.#proofs.filter(({ leastMs }) => leastMs > wasIdle.leastMs), wasIdle];
+      this.pool.origin.recordLongIdleAnswer();
+    }
+    this.#wasIdle = undefined;
+    this.isNew = false;
     return !mayHaveUnreadBody(method, response);
   }
 
   /** Closes the connection and removes it from the agent's pool at once. Node would remove it only after the socket has closed. */
   close(): void {
+    this.idleSince = undefined;
     this.socket.destroy();
     this.socket.emit('agentRemove');
   }
-}
 
-/**
- * What is known of an origin, with any certificate: a firewall or load balancer may drop its idle connections silently, without a
- * FIN or RST. That is so when a request on a connection that was idle for over 4 s gets no response. For 5 minutes, connections
- * are then reused only within `http.idleTimeout`. If it happens again afterwards, that time doubles, up to 1 hour.
- */
-export class OriginState {
-  #endsAt = -Infinity;
-  #nextMs = FIRST_UNRELIABLE_MS;
-
-  /** @param onUnreliable called when idle connections of this origin must close, unless they are young */
-  constructor(
-    readonly settings: IdleSettings,
-    private readonly onUnreliable: (origin: OriginState) => void,
-  ) {}
-
-  get isUnreliable(): boolean {
-    return this.#endsAt > this.settings.clock.monotonic();
-  }
-
-  /** A request got its response on a connection that was idle for over 4 s. */
-  onResponse(): void {
-    this.#endsAt = -Infinity;
-    this.#nextMs = FIRST_UNRELIABLE_MS;
-  }
-
-  /** A request on a connection that was idle for over 4 s got no response. */
-  onNoResponse(): void {
-    if (this.isUnreliable) return;
-    this.#endsAt = this.settings.clock.monotonic() + this.#nextMs;
-    this.#nextMs = Math.min(2 * this.#nextMs, MAX_UNRELIABLE_MS);
-    this.onUnreliable(this);
+  /**
+   * The connection ends. `idleSince` is set only if it was idle and this side has not closed it: close() deletes `idleSince`, so that
+   * an end of our own is no sign of the server.
+   */
+  #onEnd(code?: string): void {
+    const { origin } = this.pool;
+    const wasIdle = this.#wasIdle;
+    if (this.idleSince) {
+      const { leastMs } = this.idleTime;
+      this.close();
+      // Since Node 22, Node hides the code of an idle connection without a proxy.
+      if (code === 'ETIMEDOUT') origin.recordSilence();
+      else if (!this.isNew) origin.recordIdleEnd(leastMs);
+    } else if (wasIdle && !this.#hasInput) {
+      // If this side has aborted the request, the request is destroyed already.
+      if (this.socket._httpMessage?.destroyed === false) origin.recordLoss(wasIdle.leastMs);
+      const inUseMs = elapsedMs(origin.settings.clock, wasIdle.at);
+      if (this.wasIdleLong && inUseMs > NO_RESPONSE_MS) origin.recordSilence();
+    }
   }
 }
 
 /** Whether a response that must have no body, because of its method or status, may have one on the wire nevertheless. */
 function mayHaveUnreadBody(method: string, { statusCode, headers }: IncomingMessage): boolean {
-  if (method === 'HEAD') return true;
-  if (statusCode !== 204 && statusCode !== 304) return false;
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
+  const isAnnounced = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
+  return method === 'HEAD' || ((statusCode === 204 || statusCode === 304) && isAnnounced);
 }
 
 /** False on Windows, where a socket has no file descriptor that can be read. */

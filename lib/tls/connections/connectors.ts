@@ -6,13 +6,14 @@ import tls, { type SecureContext, type TLSSocket } from 'node:tls';
 import { type ProxyFor } from '../../config/address.js';
 import { codedError } from '../../errors/service.error.js';
 import { setImmediate } from '../../time/time.js';
+import { type Pool } from './connection-state.js';
 import { attemptTimeoutPerAddress, authorityOf, ProxyTunnel } from './proxy-tunnel.js';
 
 /** A connection. Over TLS through a proxy, it has its tunnel in `transport`. */
 export type Connection = Duplex & { transport?: { readonly socket?: Duplex } };
 
-/** Opens a connection for a request with these options. */
-export type Connector = (options: RequestOptions) => Socket;
+/** Opens a connection for a request with these options, in this pool. */
+export type Connector = (options: RequestOptions, pool: Pick<Pool, 'session'>) => Socket;
 
 export interface ConnectorSettings {
   /** Returns the proxy for an address, if there is one. */
@@ -31,7 +32,6 @@ const CONNECTION_OPTIONS = new Set(
     'autoSelectFamilyAttemptTimeout noDelay keepAlive keepAliveInitialDelay'
   ).split(' '),
 );
-const MAX_SESSIONS = 100;
 
 /**
  * The key of a destination. `https.Agent.getName()` would join all PEMs into its key at each request.
@@ -48,25 +48,21 @@ export function serverNameOf(request: ClientRequest, { host }: RequestOptions): 
 }
 
 /**
- * Connects over TLS with one SecureContext, through a proxy if there is one. Keeps the TLS sessions for resumption, so that no
- * session is used with another certificate. The server is always verified, even if a request sets `rejectUnauthorized: false` or
- * NODE_TLS_REJECT_UNAUTHORIZED is 0.
+ * Connects over TLS with one SecureContext, through a proxy if there is one. The server is always verified, even if a request sets
+ * `rejectUnauthorized: false` or NODE_TLS_REJECT_UNAUTHORIZED is 0.
  */
 export function tlsConnector(context: () => SecureContext, settings: ConnectorSettings = {}): Connector {
   const { proxyFor, connectTimeoutMs } = settings;
-  const sessions = new Map<string, Buffer>();
-  return (options) => {
-    const origin = originOf(options);
+  return (options, pool) => {
     const given: Record<string, unknown> = attemptTimeoutPerAddress(connectTimeoutMs);
     for (const [key, value] of Object.entries(options)) if (CONNECTION_OPTIONS.has(key)) given[key] = value;
     const authority = authorityOf(options);
     const proxy = proxyFor?.(`https://${authority}`);
     const transport = proxy && new ProxyTunnel(proxy, authority, connectTimeoutMs);
-    if (transport) given.socket = transport;
-    const session = sessions.get(origin);
     const socket: TLSSocket & Connection = tls.connect({
       ...given,
-      session,
+      socket: transport,
+      session: pool.session,
       secureContext: context(),
       rejectUnauthorized: true,
     });
@@ -75,11 +71,8 @@ export function tlsConnector(context: () => SecureContext, settings: ConnectorSe
     // has closed, and the request would wait for its time limit.
     socket.allowHalfOpen = false;
     // Node emits `session` only after it has verified the server.
-    socket.on('session', (made) => {
-      if (sessions.size >= MAX_SESSIONS) sessions.clear();
-      sessions.set(origin, made);
-    });
-    socket.once('close', (hadError: boolean) => hadError && sessions.delete(origin));
+    socket.on('session', (session) => (pool.session = session));
+    socket.once('close', (hadError: boolean) => hadError && (pool.session = undefined));
     return socket;
   };
 }

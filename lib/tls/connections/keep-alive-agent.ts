@@ -2,26 +2,13 @@ import { type ClientRequest } from 'node:http';
 import { Agent, type RequestOptions } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
-import { HttpOptions } from '../../config/http.options.js';
 import { setImmediate, systemClock, within } from '../../time/time.js';
-import {
-  ConnectionState,
-  detectUnreadInput,
-  type IdleSettings,
-  OriginState,
-  type Pool,
-  type UsedConnection,
-} from './connection-state.js';
-import {
-  type Connector,
-  type ConnectorSettings,
-  failToConnect,
-  originOf,
-  serverNameOf,
-} from './connectors.js';
+import { ConnectionState, detectUnreadInput, type Pool } from './connection-state.js';
+import { type Connector, failToConnect, originOf, serverNameOf } from './connectors.js';
+import { type IdleSettings, OriginState } from './origin-state.js';
 import { KEEP_ALIVE_MS } from './proxy-tunnel.js';
 
-export interface AgentSettings extends ConnectorSettings, Partial<IdleSettings> {
+export interface AgentSettings extends Partial<IdleSettings> {
   /** Maximum number of connections to one origin with one client certificate. */
   maxSockets: number;
 }
@@ -35,12 +22,9 @@ const POOL = Symbol('pool');
 type SentOptions = RequestOptions & { mayUseOlderConnection?: boolean; [POOL]?: Pool };
 
 /** The method by which node:http passes a request to its agent. The type definitions of Node leave it out. */
-interface AddsRequests {
-  addRequest(request: ClientRequest, options: RequestOptions): void;
-}
-const nodeAgent = Agent.prototype as unknown as AddsRequests;
+const nodeAgent = Agent.prototype as unknown as { addRequest(request: ClientRequest, options: object): void };
 
-const MAX_POOLS = 100;
+const MAX_ORIGINS = 100;
 
 /**
  * The https.Agent of this package, which the host application can also use with axios, got or node:https. Node's own Agent keeps
@@ -57,11 +41,10 @@ export class KeepAliveAgent extends Agent {
   #connect: Connector;
   /** How often the certificate has changed; a part of the names of the pools. */
   #rotations = 0;
-  /** Whether the agent has closed, so that requests in the queues fail too. */
+  /** Whether the agent has closed, and the grace is over, so that requests in the queues fail too. */
   #isClosed = false;
   readonly #settings: IdleSettings;
-  /** The pools of the certificate in use, by the key of their origin. */
-  readonly #pools = new Map<string, Pool>();
+  readonly #origins = new Map<string, OriginState>();
   readonly #states = new WeakMap<Duplex, ConnectionState>();
   /** Requests that must not be sent twice. */
   readonly #nonRepeatable = new WeakSet<ClientRequest>();
@@ -69,15 +52,14 @@ export class KeepAliveAgent extends Agent {
   beforeRequest?: () => void;
 
   constructor(connect: Connector, settings: AgentSettings, protocol: 'https:' | 'http:' = 'https:') {
-    const { maxSockets, clock = systemClock } = settings;
-    const { idleTimeoutMs = new HttpOptions().idleTimeout, longIdleTimeoutMs = 55_000 } = settings;
+    const { maxSockets, clock = systemClock, idleTimeoutMs, longIdleTimeoutMs = 55_000 } = settings;
     super({ keepAlive: true, maxSockets });
     if (protocol === 'http:') Object.assign(this, { protocol, defaultPort: 80 });
     // Not enumerable, so that JSON.stringify() does not descend into sockets.
     for (const pools of ['sockets', 'freeSockets', 'requests'])
       Object.defineProperty(this, pools, { enumerable: false });
     this.#connect = connect;
-    this.#settings = { clock, idleTimeoutMs, longIdleTimeoutMs: Math.max(idleTimeoutMs, longIdleTimeoutMs) };
+    this.#settings = { clock, idleTimeoutMs, longIdleTimeoutMs };
   }
 
   override getName(options: SentOptions = {}): string {
@@ -101,14 +83,13 @@ export class KeepAliveAgent extends Agent {
 
   override createConnection(options: SentOptions): Socket {
     const pool = this.#poolOf(options);
-    const { preconnected } = pool;
-    pool.preconnected = undefined;
-    if (preconnected?.judge(false) === 'use') {
-      preconnected.idleSince = undefined;
-      return preconnected.socket.ref();
+    const early = [...pool.origin.connections].find(({ isNew, idleSince }) => isNew && idleSince);
+    if (early?.judge(false) === 'use') {
+      early.idleSince = undefined;
+      return early.socket.ref();
     }
-    preconnected?.close();
-    const socket = this.#isClosed ? failToConnect() : pool.connect(options);
+    early?.close();
+    const socket = this.#isClosed ? failToConnect() : pool.connect(options, pool);
     this.#states.set(socket, new ConnectionState(socket, pool));
     return socket;
   }
@@ -123,17 +104,17 @@ export class KeepAliveAgent extends Agent {
     // The same options that Node's agent sets.
     const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS };
     const options = { host, port: port || 443, servername: isIP(host) ? '' : host, ...socketOptions };
-    const pool = this.#poolOf(options);
-    const isFull = (this.sockets[pool.name]?.length ?? 0) >= this.maxSockets;
-    if (this.#connect === failToConnect || isFull || this.#settings.idleTimeoutMs === 0) return;
-    if (this.freeSockets[pool.name] ?? pool.preconnected?.socket.destroyed === false) return;
+    const connections = [...this.#poolOf(options).origin.connections];
+    const isNeeded = connections.length < this.maxSockets && !connections.some(({ idleSince }) => idleSince);
+    if (!isNeeded || this.#connect === failToConnect || this.#settings.idleTimeoutMs === 0) return;
     const state = this.#stateOf(this.createConnection(options));
-    pool.preconnected = state;
     state.startIdle();
-    const closeIfUnused = () => pool.preconnected === state && state.close();
+    const closeIfUnused = () => state.isNew && state.idleSince && state.close();
     const cancel = this.#settings.clock.watch(closeIfUnused, state.limitFor(false));
     state.socket.unref().once('close', cancel);
   }
+
+  readonly #stateOf = (socket: Duplex): ConnectionState => this.#states.get(socket) as ConnectionState;
 
   /**
    * The state of a connection that this agent has made. Undefined for any other connection: another library may have replaced
@@ -152,11 +133,10 @@ export class KeepAliveAgent extends Agent {
    * Node and APMs (OpenTelemetry) count these listeners: without any of the host application, they discard the body.
    */
   override emit(event: string, ...details: unknown[]): boolean {
-    const socket = details[0] as UsedConnection;
-    const state = event === 'free' ? this.#states.get(socket) : undefined;
+    const state = event === 'free' ? this.#states.get(details[0] as Socket) : undefined;
     // Node also emits `free` for a new connection that it has made for a waiting request.
-    if (!state || !socket._httpMessage) return super.emit(event, ...details);
-    const { method, res } = socket._httpMessage;
+    if (!state?.socket._httpMessage) return super.emit(event, ...details);
+    const { method, res } = state.socket._httpMessage;
     const { name } = state.pool;
     const isAwaited = this.requests[name] !== undefined;
     // A request that was aborted before it was written gives its connection back, on Node 24 and later. For how long the
@@ -172,7 +152,7 @@ export class KeepAliveAgent extends Agent {
       // Node skips requests that were aborted while they waited.
       const next = this.requests[name]?.find((each) => !each.destroyed);
       // Only for requests that must not be sent twice: the look costs a system call, and the others simply reconnect.
-      if (next && this.#nonRepeatable.has(next) && detectUnreadInput(socket)) return state.close();
+      if (next && this.#nonRepeatable.has(next) && detectUnreadInput(state.socket)) return state.close();
       state.idleSince = undefined;
       super.emit(event, ...details);
     };
@@ -202,7 +182,7 @@ export class KeepAliveAgent extends Agent {
     this.#connect = connect;
     this.#rotations += 1;
     this.#closeIdle();
-    for (const [key, { origin }] of this.#pools) this.#addPool(key, origin);
+    for (const origin of this.#origins.values()) origin.pool = undefined;
   }
 
   /**
@@ -211,8 +191,7 @@ export class KeepAliveAgent extends Agent {
    */
   async close(graceMs: number): Promise<void> {
     this.switchConnector(failToConnect);
-    const { clock } = this.#settings;
-    const grace = { clock, timeoutMs: graceMs, expired: () => new Error('The grace is over') };
+    const grace = { ...this.#settings, timeoutMs: graceMs, expired: () => new Error('The grace is over') };
     // Requests that are still in flight after the grace end with the close below.
     if (graceMs > 0) await within(grace, () => this.#waitUntilUnused()).catch(() => undefined);
     this.#isClosed = true;
@@ -226,32 +205,36 @@ export class KeepAliveAgent extends Agent {
   }
 
   #closeIdle(): void {
-    for (const idle of this.#idle) idle.close();
-    for (const { preconnected } of this.#pools.values()) preconnected?.close();
+    for (const connection of this.#connections) if (connection.idleSince) connection.close();
   }
 
   /** Resolves when no request is left. A request in the queue always waits for a connection in use, so those are enough to check. */
   async #waitUntilUnused(): Promise<void> {
-    for (;;) {
-      // Requests that came after the close fail by themselves.
-      const isUsed = (socket?: Socket) => socket && this.#stateOf(socket).pool.connect !== failToConnect;
-      const socket = Object.values(this.sockets).flat().find(isUsed);
-      if (!socket) return;
-      await new Promise((resolve) => socket.once('close', resolve));
-    }
+    // Requests that came after the close fail by themselves.
+    const used = this.#connections.find(({ pool }) => pool.connect !== failToConnect);
+    if (!used) return;
+    await new Promise((resolve) => used.socket.once('close', resolve));
+    await this.#waitUntilUnused();
+  }
+
+  get #connections(): ConnectionState[] {
+    return [...this.#origins.values()].flatMap(({ connections }) => [...connections]);
   }
 
   #poolOf(options: SentOptions): Pool {
     if (options[POOL]) return options[POOL];
     const key = originOf(options);
-    return this.#pools.get(key) ?? this.#addPool(key, new OriginState(this.#settings, this.#closeUnfit));
+    const origin = this.#origins.get(key) ?? this.#addOrigin(key);
+    return (origin.pool ??= { origin, name: `${key}:${this.#rotations}`, connect: this.#connect });
   }
 
-  #addPool(key: string, origin: OriginState): Pool {
-    if (this.#pools.size > MAX_POOLS) this.#pools.clear();
-    const pool = { name: `${key}:${this.#rotations}`, connect: this.#connect, origin };
-    this.#pools.set(key, pool);
-    return pool;
+  #addOrigin(key: string): OriginState {
+    if (this.#origins.size >= MAX_ORIGINS)
+      for (const [other, { connections }] of this.#origins)
+        if (connections.size === 0) this.#origins.delete(other);
+    const origin = new OriginState(this.#settings);
+    this.#origins.set(key, origin);
+    return origin;
   }
 
   /**
@@ -270,19 +253,5 @@ export class KeepAliveAgent extends Agent {
     }
     if (idle.length > 0) this.#stateOf(idle[0]).close();
     return idle.length > 0 ? idle : undefined;
-  }
-
-  /** Closes the idle connections that no request may reuse any more. */
-  readonly #closeUnfit = (origin: OriginState): void => {
-    for (const idle of this.#idle)
-      if (idle.pool.origin === origin && idle.judge(true) === 'close') idle.close();
-  };
-
-  get #idle(): ConnectionState[] {
-    return (Object.values(this.freeSockets).flat() as Socket[]).map((socket) => this.#stateOf(socket));
-  }
-
-  #stateOf(socket: Duplex): ConnectionState {
-    return this.#states.get(socket) as ConnectionState;
   }
 }
