@@ -71,4 +71,15 @@ export class CachedToken implements AccessToken {
   isUsable(inMs = 0): boolean {
     return this.ageMs + inMs < this.usableMs;
   }
+
+  /**
+   * Whether this token of a shared store may replace the current one. It must be newer, because anyone who can write to the
+   * store could put old entries back. While the current token is usable, another one that is itself due for renewal may not
+   * replace it. Without a usable token it may: callers then need not wait.
+   */
+  canReplace(current: CachedToken | undefined): boolean {
+    const isNewer = this.issued.wall > (current?.issued.wall ?? -Infinity);
+    const maxAgeMs = current?.isUsable() ? this.refreshAfterMs : this.usableMs;
+    return isNewer && this.accessToken !== current?.accessToken && this.ageMs < maxAgeMs;
+  }
 }

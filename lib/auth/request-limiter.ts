@@ -1,10 +1,85 @@
-import { ServiceConnectionError, type ServiceError, type ServiceTokenError } from '../errors/index.js';
+import { ServiceConnectionError, type ServiceError, ServiceTokenError } from '../errors/index.js';
+import { backOff, type Clock, retryDelay } from '../time/time.js';
 import { type TokenIo, API_SCOPE } from './access-token.js';
-import { BackOff, MAX_ATTEMPTS, renewalDelay } from './back-off.js';
-import { isSecretRefusal, stillFailing } from './endpoint/token-errors.js';
+import { isRetryableTokenError, isSecretRefusal, stillFailing } from './endpoint/token-errors.js';
 
-/** The endpoint counts as failing when requests of 2 different scopes in a row have failed, or of 3 were refused. */
-const FAILING_SCOPES = { failed: 2, refused: 3 };
+/** Attempts at a token before its callers get the error. */
+export const MAX_ATTEMPTS = 3;
+/** Callers wait for the end of a pause after a failure if it ends within this time. */
+const MAX_WAIT_MS = 1_000;
+/** The longest pause after a failure that may pass, also if the response has a longer Retry-After. */
+const MAX_PAUSE_MS = 5_000;
+/** A failure that is longer ago says nothing about the next request. */
+const FORGET_MS = 10_000;
+/** Customers take turns after failures of 2 scopes, or refusals of 3, without a granted token in between. */
+const LEAST_SCOPES = { failed: 2, refused: 3 };
+/** A request without a response holds the turn for this time, which doubles with each such request. Milliseconds. */
+const TURN_MS = { least: 500, most: 5_000 };
+/** During a longer pause after a 429, one request is sent each time that these milliseconds have passed. */
+const TRIAL_MS = 60_000;
+
+/** Milliseconds to wait after a failed renewal in the background, and after a 429: 3 s, doubling to 30 s. */
+export function renewalDelay(failures: number): number {
+  return backOff(failures - 1, 3_000, 30_000);
+}
+
+/** Failures in a row, of one scope or of all customers, and the pause after the last one. */
+export class BackOff {
+  failures = 0;
+  /** The last failure. */
+  error?: ServiceError;
+  /** The end of the pause, in milliseconds of the monotonic clock. */
+  until = -Infinity;
+  /** When a caller may send a request although the pause goes on. */
+  trialAt = Infinity;
+
+  constructor(readonly clock: Clock) {}
+
+  /** Milliseconds until a caller may send a request. */
+  get remainingMs(): number {
+    return Math.max(Math.min(this.until, this.trialAt) - this.clock.monotonic(), 0);
+  }
+
+  /** Whether the last failure was a refusal, such as invalid_scope. Another request would not help. */
+  get isRefusal(): boolean {
+    return this.error !== undefined && !isRetryableTokenError(this.error);
+  }
+
+  /**
+   * Counts a failure. The pause after it is
+   * - after a failure that may pass: 100 ms, doubling to 5 s, with jitter
+   * - after a refusal, and after the third 401 or 403 of a gateway: 1 s, doubling to 30 s, so that a wrong secret is not sent
+   *   to a gateway all the time
+   * @param random in [0, 1)
+   * @param retryAfter seconds of the Retry-After header. The pause is at least that long, up to 5 s
+   */
+  record(error: ServiceError, random: number, retryAfter = 0): void {
+    const isRefusal = !isRetryableTokenError(error);
+    const isForgotten = this.clock.monotonic() - this.until > FORGET_MS;
+    if (isRefusal !== this.isRefusal || isForgotten) this.reset();
+    const tries = this.failures;
+    const isDenied = error instanceof ServiceTokenError && (error.status === 401 || error.status === 403);
+    let pauseMs = backOff(tries, 100, MAX_PAUSE_MS) * (0.5 + random / 2);
+    if (isRefusal) pauseMs = backOff(tries, 1_000, 30_000);
+    else if (tries < MAX_ATTEMPTS - 1) pauseMs = retryDelay(tries, random);
+    else if (isDenied) pauseMs = backOff(tries - MAX_ATTEMPTS + 1, 1_000, 30_000);
+    this.failures += 1;
+    this.pause(error, Math.max(pauseMs, Math.min(retryAfter * 1_000, MAX_PAUSE_MS)));
+  }
+
+  /** Pauses for at least this time from now on. */
+  pause(error: ServiceError, ms: number): void {
+    this.until = Math.max(this.until, this.clock.monotonic() + ms);
+    this.error = error;
+  }
+
+  /** Forgets the failures and ends the pause, after a success or with other credentials. */
+  reset(): void {
+    this.failures = 0;
+    this.error = undefined;
+    this.until = -Infinity;
+  }
+}
 
 /** A scope whose requests are limited. */
 interface LimitedScope {
@@ -23,24 +98,30 @@ interface Waiting extends LimitedScope {
 }
 
 /**
- * Decides when the token of a scope may be requested, and if not now, until when its callers wait.
- * - After a failure, the scope makes a pause. After a 429, all scopes do.
+ * Decides whether the token of a scope may be requested now, and if not, until when its callers wait.
+ * - After a failure, the scope makes a pause.
+ * - After a 429, all scopes make a pause. If it is long, one request is sent each minute, for callers without a token.
  * - Of the customers' requests, a limited number is in flight at a time. The others wait in order of arrival.
- * - While the endpoint fails, the customers share one pause, and one request is in flight at a time. The api token goes first,
- *   and customers whose last request failed go last. So one customer whose token always fails does not delay the others.
- * - The api token never waits for customers' requests.
+ * - While the endpoint fails for several scopes, all customers make a pause after each failure, and take turns: one request is
+ *   sent at a time, and the next one if it gets no response for a while.
+ * - While the endpoint refuses several scopes, customers take turns too, but without a pause, as it may know the others.
+ * - The api token goes first, and never waits for customers' requests or failures. Customers whose last request failed go last.
  */
 export class RequestLimiter {
   readonly #max: number;
   readonly #io: Pick<TokenIo, 'clock' | 'random'>;
-  /** After a 429, and after any failure with Retry-After. All scopes wait for it. */
+  /** The pause of all scopes after a 429. */
   readonly #rateLimit: BackOff;
-  /** The failures of all scopes. Customers wait for it while the endpoint fails. */
+  /** The pause of all customers while the endpoint fails. */
   readonly #shared: BackOff;
-  readonly #failedScopes = new Set<string>();
-  readonly #inFlight = { api: 0, customers: 0 };
+  /** Some scopes that have failed, or were refused, since a token was granted last: as many as count. */
+  readonly #scopes = { failed: new Set<string>(), refused: new Set<string>() };
   /** The scopes that wait: api, customers, and customers whose last request failed. The first of them go first. */
   readonly #queues = [new Set<Waiting>(), new Set<Waiting>(), new Set<Waiting>()] as const;
+  /** The turn of the newest request, until it ends. The time is in milliseconds of the monotonic clock. */
+  #turn?: { endsAt: number };
+  #turnMs = TURN_MS.least;
+  #customersInFlight = 0;
   #cancelTimer?: () => void;
   /**
    * Number of failures that were counted. Requests in flight at the same time fail together and count once: a request notes
@@ -65,18 +146,19 @@ export class RequestLimiter {
    * Makes the error for a caller that does not wait for the next request of its scope, because that is too far away. Returns
    * undefined for a caller that waits.
    * @param timeoutMs the caller waits for at most this time
-   * @param once whether the caller waits only for the pause after a 429
    */
-  errorFor(scope: LimitedScope, timeoutMs: number, once = false): ServiceError | undefined {
-    const pause = this.#pauseOf(scope);
-    const maxWaitMs = once && pause.maxWaitMs < Infinity ? 0 : pause.maxWaitMs;
-    const isTooLong = pause.remainingMs > Math.min(maxWaitMs, Math.max(0, timeoutMs));
-    return isTooLong && pause.error ? stillFailing(pause.error, scope.name, pause.remainingMs) : undefined;
+  errorFor(scope: LimitedScope, timeoutMs: number): ServiceError | undefined {
+    const { error, isRefusal, remainingMs } = this.#pauseOf(scope);
+    let maxWaitMs = isRefusal ? 0 : MAX_WAIT_MS;
+    if (error?.code === 'token_rate_limited') maxWaitMs = Infinity;
+    if (!error || remainingMs <= Math.min(maxWaitMs, Math.max(0, timeoutMs))) return undefined;
+    return stillFailing(error, scope.name, remainingMs);
   }
 
   /** Starts a request for a renewal. Returns undefined if it would have to wait: callers without a token go first. */
   tryStart(scope: LimitedScope): EndRequest | undefined {
-    return this.#delayOf(scope) > 0 ? undefined : this.#start(scope);
+    const isLimited = this.#rateLimit.until > this.#io.clock.monotonic();
+    return isLimited || this.#delayOf(scope) > 0 ? undefined : this.#start(scope);
   }
 
   /**
@@ -98,15 +180,13 @@ export class RequestLimiter {
     });
   }
 
-  /** @param isFromEndpoint whether the endpoint has just issued the token, and the token has not expired */
-  recordSuccess(isFromEndpoint: boolean): void {
-    this.#rateLimit.failures = 0;
-    if (isFromEndpoint) this.reset();
-  }
-
-  /** Forgets the failures of several scopes. */
+  /** Forgets the failures of several scopes, after the endpoint has granted a token, or with other credentials. */
   reset(): void {
+    this.#rateLimit.failures = 0;
     this.#shared.reset();
+    this.#scopes.failed.clear();
+    this.#scopes.refused.clear();
+    this.#turnMs = TURN_MS.least;
   }
 
   /** Rejects the scopes that wait. */
@@ -132,11 +212,17 @@ export class RequestLimiter {
   }
 
   #start(scope: LimitedScope): EndRequest {
-    const kind = scope.name === API_SCOPE ? 'api' : 'customers';
+    const now = this.#io.clock.monotonic();
+    const customers = scope.name === API_SCOPE ? 0 : 1;
     const countAtStart = this.#failureCount;
-    this.#inFlight[kind] += 1;
+    const hasPassed = this.#turn !== undefined && this.#turn.endsAt <= now;
+    if (hasPassed && this.#takesTurns) this.#turnMs = Math.min(2 * this.#turnMs, TURN_MS.most);
+    const turn = (this.#turn = { endsAt: now + this.#turnMs });
+    this.#customersInFlight += customers;
+    this.#rateLimit.trialAt = now + TRIAL_MS;
     return (failure) => {
-      this.#inFlight[kind] -= 1;
+      if (this.#turn === turn) this.#turn = undefined;
+      this.#customersInFlight -= customers;
       const mayRetry = failure !== undefined && this.#recordFailure(scope, failure, countAtStart);
       this.#startNext();
       return mayRetry;
@@ -147,40 +233,40 @@ export class RequestLimiter {
   #recordFailure(scope: LimitedScope, error: ServiceError, countAtStart: number): boolean {
     // The token source remembers a refused secret by itself.
     if (isSecretRefusal(error)) return false;
+    const { name, backOff } = scope;
     const { retryAfter = 0 } = error as ServiceTokenError;
     const random = this.#io.random();
     const isNext = countAtStart === this.#failureCount;
     if (isNext) this.#failureCount += 1;
     if (error.code === 'token_rate_limited') {
-      const limit = this.#rateLimit;
       // Five customers that get a 429 at the same moment count once. Otherwise the api token would wait for 30 s.
-      if (isNext || limit.failures === 0) limit.failures += 1;
+      if (isNext || this.#rateLimit.failures === 0) this.#rateLimit.failures += 1;
       // A Retry-After of 0, or a date that has passed by our clock, must not switch the back-off off.
-      limit.pause(error, Math.max(retryAfter * 1000, renewalDelay(limit.failures)));
+      this.#rateLimit.pause(error, Math.max(retryAfter * 1000, renewalDelay(this.#rateLimit.failures)));
+      this.#rateLimit.trialAt = this.#io.clock.monotonic() + TRIAL_MS;
       return true;
     }
-    if (error.code === 'token_unavailable' && retryAfter > 0) this.#rateLimit.pause(error, retryAfter * 1000);
-    scope.backOff.record(error, random);
-    if (isNext) {
-      this.#shared.record(error, random, FAILING_SCOPES.refused);
-      if (this.#shared.failures === 1) this.#failedScopes.clear();
-    }
-    if (this.#failedScopes.size < FAILING_SCOPES.refused) this.#failedScopes.add(scope.name);
-    const isOver = this.#isFailing && (this.#shared.failures >= MAX_ATTEMPTS || this.#shared.isTooLong);
-    if (isOver || this.#rateLimit.isTooLong) {
-      for (const waiting of [...this.#queues[1], ...this.#queues[2]]) {
-        const last = this.errorFor(waiting, 0);
-        if (last) waiting.fail(last);
+    backOff.record(error, random, retryAfter);
+    const scopes = backOff.isRefusal ? this.#scopes.refused : this.#scopes.failed;
+    if (scopes.size < LEAST_SCOPES.refused) scopes.add(name);
+    if (!backOff.isRefusal && this.#isFailing) {
+      if (isNext || this.#shared.failures === 0) this.#shared.record(error, random);
+      if (this.#shared.failures >= MAX_ATTEMPTS) {
+        for (const waiting of [...this.#queues[1], ...this.#queues[2]])
+          waiting.fail(this.errorFor(waiting, 0) ?? error);
+        if (name !== API_SCOPE) return false;
       }
-      if (scope.name !== API_SCOPE) return false;
     }
-    const { failures, isTooLong } = scope.backOff;
-    return failures < MAX_ATTEMPTS && !isTooLong && !this.#rateLimit.isTooLong;
+    return backOff.failures < MAX_ATTEMPTS && !backOff.isRefusal && backOff.remainingMs <= MAX_WAIT_MS;
   }
 
   /** Milliseconds until the scope may be requested; Infinity if it waits for the end of another request. */
   #delayOf(scope: LimitedScope): number {
-    return scope.name !== API_SCOPE && this.#isFull ? Infinity : this.#pauseOf(scope).remainingMs;
+    const { remainingMs } = this.#pauseOf(scope);
+    if (scope.name === API_SCOPE) return remainingMs;
+    if (this.#customersInFlight >= this.#max) return Infinity;
+    if (!this.#takesTurns) return remainingMs;
+    return Math.max(remainingMs, (this.#turn?.endsAt ?? 0) - this.#io.clock.monotonic());
   }
 
   /** The pause that ends last of those that this scope waits for. */
@@ -191,12 +277,10 @@ export class RequestLimiter {
   }
 
   get #isFailing(): boolean {
-    const least = this.#shared.isRefusal ? FAILING_SCOPES.refused : FAILING_SCOPES.failed;
-    return !this.#shared.isForgotten && this.#failedScopes.size >= least;
+    return this.#scopes.failed.size >= LEAST_SCOPES.failed;
   }
 
-  get #isFull(): boolean {
-    const { api, customers } = this.#inFlight;
-    return this.#isFailing ? this.#queues[0].size + api + customers > 0 : customers >= this.#max;
+  get #takesTurns(): boolean {
+    return this.#isFailing || this.#scopes.refused.size >= LEAST_SCOPES.refused;
   }
 }

@@ -1,10 +1,9 @@
 import { copyError, describeError, ServiceConnectionError, ServiceError } from '../errors/index.js';
 import { momentOf, within } from '../time/time.js';
 import { type TokenGrant, type TokenStatus, type WaitOptions, API_SCOPE } from './access-token.js';
-import { BackOff, ForcedRefreshLimit, MAX_ATTEMPTS, renewalDelay } from './back-off.js';
 import { CachedToken } from './cached-token.js';
 import { expiredOnArrival, noResponseInTime, noTokenInTime } from './endpoint/token-errors.js';
-import { type EndRequest } from './request-limiter.js';
+import { BackOff, type EndRequest, MAX_ATTEMPTS, renewalDelay } from './request-limiter.js';
 import { type CacheTools } from './token-cache.js';
 
 /** Milliseconds for up to 3 attempts together. Waiting for their turns comes on top. */
@@ -13,6 +12,8 @@ const BUDGET_MS = 10_000;
 const SOURCE_FIRST_MS = 50;
 /** If the current token is usable for less than this, its renewal counts as awaited: a caller will soon wait for it. */
 const SOON_MS = 2_000;
+/** A 401 of the API replaces a token before it expires at most 3 times in a burst, and then once in 30 s. */
+const FORCED_REFRESHES = { burst: 3, refillMs: 30_000 };
 
 /** One attempt to get a token. All callers that come while it is pending share its token or error. */
 class Attempt {
@@ -33,16 +34,16 @@ class Attempt {
 /** The token of one scope: the cached token, the pending attempt to get one, and the time of the next renewal. */
 export class ScopeToken {
   readonly backOff: BackOff;
-  readonly #forcedRefreshes = new ForcedRefreshLimit();
   readonly #tools: CacheTools;
   #cached?: CachedToken;
   #attempt?: Attempt;
   /** Milliseconds for the pending attempt and those that follow it. */
   #leftMs = BUDGET_MS;
-  /** Number of callers that wait now. */
+  /** Number of callers that wait now, and of those among them that make a single attempt (`once`). */
   #callers = 0;
-  /** Number of callers that wait now and make a single attempt (`once`). */
   #probes = 0;
+  /** When a whole burst of forced refreshes is available again, in milliseconds of the monotonic clock. */
+  #burstFullAt = -Infinity;
   /** The last token that did not work. */
   #dropped?: string;
   /** When the newest token that did not work was issued, in milliseconds of the wall clock. */
@@ -80,10 +81,7 @@ export class ScopeToken {
     return this.#usableToken()?.status;
   }
 
-  /**
-   * Returns the token, and waits for one if necessary.
-   * @throws ServiceTokenError, ServiceConnectionError; `signal.reason` if this caller aborts
-   */
+  /** Returns the token, and waits for one if necessary. @throws ServiceTokenError, ServiceConnectionError, `signal.reason` */
   async get(wait: WaitOptions = {}): Promise<CachedToken> {
     this.#checkCaller(wait);
     return this.getCached() ?? (await this.#join(wait));
@@ -91,14 +89,18 @@ export class ScopeToken {
 
   /**
    * Gets another token after the API responded with 401 to the token `refused`. Drops that token if it is still the cached one.
-   * @returns undefined if the limit on forced refreshes is reached (the token then stays cached), or if the endpoint returns
-   * the same token again
+   * @returns undefined if too many tokens were replaced (the token then stays cached), or if the endpoint returns the same one
    */
   async replace(refused: string, wait: WaitOptions = {}): Promise<CachedToken | undefined> {
     this.#checkCaller(wait);
     const usable = this.#usableToken();
     if (usable && usable.accessToken !== refused) return usable;
-    if (!this.#attempt && !this.#forcedRefreshes.take(this.#tools.io.clock.monotonic())) return undefined;
+    if (!this.#attempt) {
+      const now = this.#tools.io.clock.monotonic();
+      const fullAt = Math.max(this.#burstFullAt, now) + FORCED_REFRESHES.refillMs;
+      if (fullAt - now > FORCED_REFRESHES.burst * FORCED_REFRESHES.refillMs) return undefined;
+      this.#burstFullAt = fullAt;
+    }
     // If many callers come at once, only the first one drops the token.
     if (usable || this.#dropped !== refused) this.drop(refused);
     const token = await this.#join(wait);
@@ -147,7 +149,7 @@ export class ScopeToken {
     const { limiter, io, settings } = this.#tools;
     const { timeoutMs = settings.timeoutMs, once, signal } = wait;
     const isSent = this.#attempt?.sentAt !== undefined;
-    const rejection = isSent ? undefined : limiter.errorFor(this, timeoutMs, once);
+    const rejection = isSent ? undefined : limiter.errorFor(this, once ? 0 : timeoutMs);
     if (rejection) throw rejection;
     const expired = () => limiter.errorFor(this, 0) ?? noTokenInTime(timeoutMs, io.describeOption);
     this.#callers += 1;
@@ -227,8 +229,8 @@ export class ScopeToken {
 
   /** Asks the token source, and caches the token if it can be handed out. */
   async #request(timeoutMs: number): Promise<CachedToken> {
-    const { source, io, limiter, closed } = this.#tools;
-    const { clock } = io;
+    const { source, limiter, closed } = this.#tools;
+    const { clock } = this.#tools.io;
     const { error } = this.backOff;
     // If the attempt before had no client secret, the endpoint is perhaps not being asked this time either.
     const expired = () => (error?.code === 'client_secret_unavailable' ? error : noResponseInTime(timeoutMs));
@@ -248,7 +250,8 @@ export class ScopeToken {
     );
     closed.throwIfAborted();
     const token = this.#toCachedToken({ requestedAt, ...grant });
-    limiter.recordSuccess(token.isAlive && grant.ageMs === undefined);
+    // A token of the shared store does not show that the endpoint works.
+    if (grant.ageMs === undefined) limiter.reset();
     // The process or its machine was suspended, or the endpoint takes longer than its tokens live.
     if (!token.isAlive) throw expiredOnArrival(this.name);
     this.backOff.reset();
@@ -281,17 +284,10 @@ export class ScopeToken {
     return new CachedToken(grant, io.clock, io.random(), reserveMs);
   }
 
-  /**
-   * Whether a token of another process may replace the cached one. It must be newer than the cached token and than all dropped
-   * ones, because anyone who can write to the store could put old entries back. While a token is usable, another one that is
-   * itself due for renewal is not accepted. Without a usable token it is: callers then need not wait.
-   */
+  /** Whether a token of a shared store can be used. It must be newer than the dropped ones too. */
   #accepts(grant: TokenGrant): boolean {
     const offered = this.#toCachedToken(grant);
-    const { accessToken } = offered;
-    const maxAgeMs = this.#usableToken() ? offered.refreshAfterMs : offered.usableMs;
-    const newest = Math.max(this.#droppedIssuedAt, this.#cached?.issued.wall ?? -Infinity);
-    const isOther = accessToken !== this.#dropped && !this.holds(accessToken);
-    return isOther && offered.issued.wall > newest && offered.ageMs < maxAgeMs;
+    const isDropped = offered.accessToken === this.#dropped || offered.issued.wall <= this.#droppedIssuedAt;
+    return !isDropped && offered.canReplace(this.#cached);
   }
 }

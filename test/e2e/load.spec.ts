@@ -1,10 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { ServiceError, type ServiceModuleOptions } from 'nestjs-service';
-import { type ServiceSimulator } from 'nestjs-service/testing';
+import { type RecordedRequest, type ServiceSimulator } from 'nestjs-service/testing';
+import { setTimeout as pause } from 'node:timers/promises';
 import { anyText } from '../helpers/any-text.js';
 import { playHistories } from '../helpers/histories/histories.js';
 import { onlyInSoak, scaled } from '../helpers/in-soak.js';
+import { printFigure } from '../helpers/print-figure.js';
 import { startSimulator } from '../helpers/simulators.js';
 import { rejection, type StartedModule, startModule } from '../helpers/start-module.js';
 import { until } from '../helpers/until.js';
@@ -124,6 +126,65 @@ describe('large numbers of calls', () => {
         expect(Object.keys(headers).sort()).toEqual(expect.arrayContaining(['authorization', 'host']));
         expect(headers['x-odd']?.includes('\n') ?? false).toBe(false);
       }
+    },
+    LIMIT_MS,
+  );
+
+  const customersOf = (...ids: string[]) => {
+    const scopes = new Set(ids.map((id) => `customer.${id}`));
+    return ({ form }: RecordedRequest) => scopes.has(form?.scope ?? '');
+  };
+
+  it(
+    `${scaled(500)} customers one after the other get their tokens, except three in a row that the token endpoint does not know`,
+    async () => {
+      const { auth } = await start();
+      const when = customersOf('c-10', 'c-11', 'c-12');
+      const fault = { status: 400, json: { error: 'invalid_scope' } };
+      simulator.fail({ face: 'token', times: Infinity, when, fault });
+      for (let n = 0; n < scaled(500); n += 1) {
+        const token = auth.getCustomerToken(`c-${n}`);
+        if (n < 10 || n > 12) expect(await token).toMatchObject({ scope: `customer.c-${n}` });
+        else expect(await rejection(token)).toMatchObject({ error: 'invalid_scope', scope: 'customer.{}' });
+      }
+      expect(simulator.tokenRequests).toHaveLength(scaled(500));
+    },
+    LIMIT_MS,
+  );
+
+  it('a 503 with a Retry-After of an hour for one customer delays neither the API token nor other customers', async () => {
+    const { auth, banks } = await start();
+    const fault = { status: 503, headers: { 'retry-after': '3600' } };
+    simulator.fail({ face: 'token', times: Infinity, when: customersOf('c-1'), fault });
+    expect(await rejection(auth.getCustomerToken('c-1'))).toMatchObject({ status: 503 });
+    await banks.list();
+    await auth.getCustomerToken('c-2');
+    expect(await rejection(auth.getCustomerToken('c-1'))).toMatchObject({ retryAfter: 5 });
+    expect(simulator.tokenRequests.map(({ status }) => status)).toEqual([503, 200, 200]);
+  });
+
+  onlyInSoak(it)(
+    '20 customers wait for less than 1 s (p95) while the token endpoint never responds for two others',
+    async () => {
+      const { auth } = await start({ linkSdk: { minTokenLife: 1 } });
+      simulator.tokenLifetime = 2;
+      const when = customersOf('hanging-1', 'hanging-2');
+      simulator.fail({ face: 'token', times: Infinity, when, fault: 'hang' });
+      const waits: number[] = [];
+      const calls: Promise<unknown>[] = [];
+      for (let round = 0; round < 300; round += 1) {
+        const begun = performance.now();
+        if (round % 10 === 0)
+          for (const id of ['hanging-1', 'hanging-2']) void rejection(auth.getCustomerToken(id));
+        for (let n = 0; n < 20; n += 1)
+          calls.push(auth.getCustomerToken(`c-${n}`).then(() => waits.push(performance.now() - begun)));
+        await pause(100);
+      }
+      await Promise.all(calls);
+      const p95 = waits.sort((one, other) => one - other)[waits.length * 0.95];
+      printFigure(`two customers without a response: p95 of ${waits.length} others ${Math.round(p95)} ms`);
+      expect(p95).toBeLessThan(1_000);
+      simulator.tokenLifetime = 3_600;
     },
     LIMIT_MS,
   );

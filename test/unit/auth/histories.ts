@@ -46,6 +46,8 @@ class WatchedSource implements TokenSource {
   failedAt = -Infinity;
   /** For each scope, when its last request was refused. */
   readonly #refusedAt = new Map<string, number>();
+  /** When the last 429 was sent, for any scope. */
+  #limitedAt = -Infinity;
   readonly #inFlight = new Set<string>();
   /** For each scope, the latest event that may justify its next request: a token, `failed` or `dropped`. */
   readonly #last = new Map<string, string>();
@@ -90,8 +92,11 @@ class WatchedSource implements TokenSource {
 
   /** Each request but the first needs a reason: a token that is due for renewal, a failure or a dropped token. */
   #justify(scope: string): void {
+    const now = this.clock.monotonic();
     const refusedAt = this.#refusedAt.get(scope) ?? -Infinity;
-    if (this.clock.monotonic() - refusedAt < 1_000) this.violations.push(`${scope} was refused just now`);
+    if (now - refusedAt < 1_000) this.violations.push(`${scope} was refused just now`);
+    if (now > this.#limitedAt && now - this.#limitedAt < 3_999)
+      this.violations.push(`${scope} was asked for during a 429`);
     const last = this.#last.get(scope);
     if (last === undefined || last === 'failed' || last === 'dropped') return;
     const token = this.issued.get(last);
@@ -136,6 +141,7 @@ class WatchedSource implements TokenSource {
         new ServiceTokenError({ code: 'token_rate_limited', status: 429, retryAfter: 4, message: '429' }),
     }[kind]();
     if (kind === 'limited') {
+      this.#limitedAt = this.clock.monotonic();
       this.#limitedInARow += 1;
       const minMs = Math.min(3_000 * 2 ** (this.#limitedInARow - 1), 30_000);
       this.heldUntil = Math.max(this.heldUntil, this.clock.monotonic() + Math.max(4_000, minMs));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { types } from 'node:util';
-import { type AccessToken } from '../../../lib/auth/access-token.js';
+import { type AccessToken, type TokenRequestContext } from '../../../lib/auth/access-token.js';
 import { type TokenCache } from '../../../lib/auth/token-cache.js';
 import { ServiceConnectionError, ServiceTokenError, type TokenErrorCode } from '../../../lib/errors/index.js';
 import { SILENT } from '../../../lib/telemetry/log.js';
@@ -848,24 +848,33 @@ describe('Token cache: pauses after failures, 429 and Retry-After', () => {
     await Promise.all([patient, other]);
   });
 
-  it('holds back the API token for the Retry-After of a customer token, and does not shorten it for a later, shorter one', async () => {
-    const { cache, source, clock } = setUp();
-    void outcomes([cache.scope('customer.c1').get(), cache.scope('customer.c2').get()]);
-    await settle();
-    source.requests[0].fail(refusal('token_unavailable', 503, 10));
-    source.requests[1].fail(refusal('token_unavailable', 503, 1));
-    await clock.advance(1_500);
-    await expect(cache.scope('api').get()).rejects.toMatchObject({ status: 503, retryAfter: 9 });
+  it('delays only the scope itself, for at most 5 s, after a Retry-After without a 429', async () => {
+    for (const fault of [
+      refusal('token_unavailable', 503, 3_600),
+      refusal('token_unavailable', 403, 3_600),
+      refusal('token_refused', 400, 3_600),
+    ]) {
+      const { cache, source, clock, fillCache } = setUp();
+      const waiting = outcomes([cache.scope('customer.c1').get()]);
+      await settle();
+      source.last.fail(fault);
+      expect(await waiting).toEqual([(fault as ServiceTokenError).code]);
+      for (const scope of ['api', 'customer.c2']) expect((await fillCache(60, scope)).scope).toBe(scope);
+      await expect(cache.scope('customer.c1').get()).rejects.toMatchObject({ retryAfter: 5 });
+      await clock.advance(5_000);
+      expect((await fillCache(60, 'customer.c1')).scope).toBe('customer.c1');
+      cache.close();
+    }
   });
 
-  it('keeps serving the valid token while a Retry-After delays its renewal', async () => {
+  it('keeps serving the valid token while a Retry-After delays its renewal, for at most 5 s', async () => {
     const { cache, source, clock, fillCache } = setUp();
     await fillCache();
     await clock.advance(40_500);
     cache.scope('api').getCached();
     await settle();
-    source.last.fail(refusal('token_unavailable', 503, 10));
-    for (let second = 0; second < 9; second += 1) {
+    source.last.fail(refusal('token_unavailable', 503, 3_600));
+    for (let second = 0; second < 4; second += 1) {
       await clock.advance(1_000);
       expect(cache.scope('api').getCached()?.accessToken).toBe('token-1');
     }
@@ -880,12 +889,83 @@ describe('Token cache: pauses after failures, 429 and Retry-After', () => {
     const { cache, source, clock, fillCache } = setUp();
     const waiting = outcomes([cache.scope('api').get()]);
     await settle();
-    source.last.fail(refusal('token_rate_limited', 429, 3_600));
+    source.last.fail(refusal('token_rate_limited', 429, 50));
     clock.jump(-7_200_000);
-    await clock.advance(3_599_000);
+    await clock.advance(49_000);
     expect(await waiting).toEqual(['token_rate_limited']);
     await expect(cache.scope('api').get({ timeoutMs: 500 })).rejects.toMatchObject({ retryAfter: 1 });
     await clock.advance(1_000);
+    expect((await fillCache()).accessToken).toBe('token-2');
+  });
+
+  it('sends one request a minute during a 429 of an hour, the API token first, for callers that wait without a token', async () => {
+    const { cache, source, clock, fillCache, scopes } = setUp();
+    await fillCache(60, 'customer.old');
+    const wait = { timeoutMs: 300_000 };
+    const customer = outcomes([cache.scope('customer.c1').get(wait)]);
+    await settle();
+    source.last.fail(refusal('token_rate_limited', 429, 3_600));
+    await clock.advance(30_000);
+    const other = outcomes([cache.scope('customer.c2').get(wait)]);
+    const api = outcomes([cache.scope('api').get(wait)]);
+    await clock.advance(29_999);
+    expect(scopes()).toEqual(['customer.old', 'customer.c1']);
+    await clock.advance(1);
+    expect(scopes().slice(2)).toEqual(['api']);
+    // The minute starts again.
+    source.last.fail(refusal('token_rate_limited', 429, 3_600));
+    await clock.advance(59_999);
+    expect(scopes().slice(3)).toEqual([]);
+    await clock.advance(1);
+    expect(scopes().slice(3)).toEqual(['api']);
+    source.last.grant(7_200);
+    expect(await api).toEqual(['token-4']);
+    // A granted token does not end the pause: the next request follows after another minute.
+    await clock.advance(59_999);
+    expect(scopes().slice(4)).toEqual([]);
+    await clock.advance(1);
+    expect(scopes().slice(4)).toEqual(['customer.c1']);
+    source.last.grant(7_200);
+    await clock.advance(60_000);
+    expect(scopes().slice(5)).toEqual(['customer.c2']);
+    source.last.grant(7_200);
+    expect([await customer, await other]).toEqual([['token-5'], ['token-6']]);
+    cache.close();
+  });
+
+  it('makes no request during a 429 for a renewal, or for a caller that has gone', async () => {
+    const { cache, source, clock, fillCache, scopes } = setUp();
+    await fillCache(200);
+    const gone = [outcomes([cache.scope('customer.c1').get({ timeoutMs: 61_000 })])];
+    await settle();
+    source.last.fail(refusal('token_rate_limited', 429, 3_600));
+    await clock.advance(10_000);
+    gone.push(outcomes([cache.scope('customer.c2').get({ timeoutMs: 55_000 })]));
+    await clock.advance(50_000);
+    expect(scopes()).toEqual(['api', 'customer.c1', 'customer.c1']);
+    source.last.fail(refusal('token_rate_limited', 429, 3_600));
+    await clock.advance(30_000);
+    expect(await Promise.all(gone)).toEqual([['token_rate_limited'], ['token_rate_limited']]);
+    for (let second = 0; second < 60; second += 1) {
+      expect(cache.scope('api').getCached()?.accessToken).toBe('token-1');
+      await clock.advance(1_000);
+    }
+    expect(scopes()).toHaveLength(3);
+    // A minute after the last request, a new caller need not wait.
+    void outcomes([cache.scope('customer.c3').get({ timeoutMs: 1 })]);
+    await settle();
+    expect(scopes().slice(3)).toEqual(['customer.c3']);
+    cache.close();
+  });
+
+  it('rejects a caller with once: true at once during a 429', async () => {
+    const { cache, source, fillCache, clock } = setUp();
+    const waiting = cache.scope('api').get({ once: true });
+    await settle();
+    source.last.fail(refusal('token_rate_limited', 429, 4));
+    await expect(waiting).rejects.toMatchObject({ code: 'token_rate_limited' });
+    await expect(cache.scope('api').get({ once: true })).rejects.toMatchObject({ retryAfter: 4 });
+    await clock.advance(4_000);
     expect((await fillCache()).accessToken).toBe('token-2');
   });
 });
@@ -956,6 +1036,87 @@ describe('Token cache: failing token endpoint', () => {
       expect(Math.max(...waited)).toBeLessThan(3_000);
     },
   );
+
+  it.each([
+    ['the API token', () => 'api'],
+    ['a new customer in each call', (call: number) => `customer.c${call}`],
+    ['the API token and a new customer by turns', (call: number) => (call % 2 ? 'api' : `customer.c${call}`)],
+    ['two customers by turns', (call: number) => `customer.c${call % 2}`],
+  ])(
+    'sends at most 12 of 150 calls in 10 s to an endpoint that has failed for two scopes and then never responds, for %s',
+    async (_name, scopeOf) => {
+      const { cache, source, clock, failAll } = setUpFailing({ random: randomNumbers() });
+      void outcomes(['customer.one', 'customer.two'].map((scope) => cache.scope(scope).get({ once: true })));
+      await failAll();
+      for (let call = 0; call < 150; call += 1) {
+        void outcomes([cache.scope(scopeOf(call)).get()]);
+        await clock.advance(10_000 / 150);
+      }
+      expect(source.requests.length).toBeGreaterThan(0);
+      expect(source.requests.length).toBeLessThanOrEqual(12);
+      cache.close();
+    },
+  );
+
+  it('lets the next customer follow if a request gets no response for 500 ms, doubling to 5 s, until a token is granted', async () => {
+    const { cache, source, clock, failAll } = setUpFailing();
+    const startTimes = async (prefix: string, requests: number): Promise<number[]> => {
+      const times: number[] = [];
+      void outcomes(
+        Array.from({ length: requests }, (_, n) =>
+          cache.scope(`customer.${prefix}${n}`).get({ timeoutMs: 60_000 }),
+        ),
+      );
+      const begun = clock.monotonic();
+      source.requests.length = 0;
+      await settle();
+      for (let ms = 0; times.length < requests && ms < 30_000; ms += 50) {
+        while (times.length < source.requests.length) times.push(clock.monotonic() - begun);
+        await clock.advance(50);
+      }
+      return times;
+    };
+    void outcomes(['customer.1', 'customer.2'].map((scope) => cache.scope(scope).get({ once: true })));
+    await failAll();
+    await clock.advance(100);
+    expect(await startTimes('a', 4)).toEqual([0, 500, 1_500, 3_500]);
+    source.last.grant(60);
+    await settle();
+    void outcomes(['customer.3', 'customer.4'].map((scope) => cache.scope(scope).get({ once: true })));
+    await settle();
+    for (const { fail } of source.requests.slice(-2)) fail(down());
+    await clock.advance(500);
+    expect(await startTimes('b', 3)).toEqual([0, 500, 1_500]);
+    cache.close();
+  });
+
+  it('lets 20 customers wait for less than 1 s (p95) while two others never get a response', async () => {
+    const clock = new FakeClock();
+    const request = async (scope: string, { signal, timeoutMs }: TokenRequestContext) => {
+      const isHanging = scope.startsWith('customer.hanging');
+      await sleep(clock, isHanging ? timeoutMs : 20, signal);
+      if (isHanging) throw new ServiceConnectionError({ kind: 'timeout', message: 'never' });
+      return { accessToken: 'token', scope, expiresIn: 1 };
+    };
+    const { cache } = setUp({ source: { request }, clock, random: randomNumbers(), customerReserveMs: 0 });
+    const waits: number[] = [];
+    for (let ms = 0; ms < 40_000; ms += 100) {
+      const hanging = ms % 1_000 === 0 ? ['customer.hanging-1', 'customer.hanging-2'] : [];
+      void outcomes(hanging.map((scope) => cache.scope(scope).get()));
+      for (let n = 0; n < 20; n += 1) {
+        const begun = clock.monotonic();
+        void cache
+          .scope(`customer.${n}`)
+          .get()
+          .then(() => waits.push(clock.monotonic() - begun));
+      }
+      await clock.advance(100);
+    }
+    await clock.advance(1_000);
+    expect(waits).toHaveLength(20 * 400);
+    expect(waits.sort((one, other) => one - other)[waits.length * 0.95]).toBeLessThan(1_000);
+    cache.close();
+  });
 
   it('requests again within 200 ms after a single lost request', async () => {
     const { cache, source, clock, failAll } = setUpFailing({ random: () => 0.999 });
@@ -1111,27 +1272,44 @@ describe('Token cache: refused token requests', () => {
     expect(scopes()).toEqual(['customer.c1', 'customer.c2', 'customer.c1']);
   });
 
-  it('holds back all customer scopes, but not the API token, after refusals for three different customers in a row', async () => {
-    const { cache, clock, fillCache, refuse, scopes } = setUpRefusing();
-    await refuse('customer.1');
-    await refuse('customer.2');
+  it('gives a refusal to the callers of its own scope only, and requests the tokens of others after any number of refusals', async () => {
+    const { cache, source, clock, scopes } = setUpRefusing();
+    const strangers = new Set([10, 11, 12, 13, 250]);
+    const customers = Array.from({ length: 500 }, (_, n) => outcomes([cache.scope(`customer.${n}`).get()]));
+    for (let answered = 0; answered < 500; answered += 1) {
+      await settle();
+      const { scope, grant, fail } = source.requests[answered];
+      if (strangers.has(Number(scope.slice('customer.'.length)))) fail(no());
+      else grant(60);
+    }
+    const ends = (await Promise.all(customers)).flat();
+    ends.forEach((end, n) => expect(end).toMatch(strangers.has(n) ? 'token_refused' : /^token-\d+$/));
+    expect([scopes().length, clock.timers]).toEqual([500, 0]);
+  });
+
+  it('sends the requests of customers one at a time, without a pause, after refusals of three scopes, until a token is granted', async () => {
+    const { cache, source, scopes, refuse, fillCache } = setUpRefusing();
+    for (const scope of ['customer.1', 'customer.2']) await refuse(scope);
     await fillCache(60, 'customer.good');
     for (const scope of ['customer.3', 'customer.4', 'customer.5']) await refuse(scope);
-    await expect(cache.scope('customer.6').get()).rejects.toMatchObject({
-      code: 'token_refused',
-      scope: 'customer.{}',
-      retryAfter: 1,
-    });
-    await clock.advance(1_000);
-    await refuse('customer.6');
-    await expect(cache.scope('customer.7').get()).rejects.toMatchObject({
-      scope: 'customer.{}',
-      retryAfter: 2,
-    });
-    // An API token proves that the credentials are right.
-    await fillCache(60, 'api');
-    await fillCache(60, 'customer.7');
-    expect(scopes()).toHaveLength(9);
+    source.requests.length = 0;
+    const waiting = outcomes(
+      ['customer.6', 'customer.7', 'customer.8', 'api'].map((scope) => cache.scope(scope).get()),
+    );
+    await settle();
+    expect(scopes()).toEqual(['customer.6', 'api']);
+    source.requests[0].fail(no());
+    await settle();
+    // The request for the API token does not wait, but the customers wait for it.
+    expect(scopes()).toEqual(['customer.6', 'api']);
+    source.requests[1].fail(no());
+    await settle();
+    expect(scopes()).toEqual(['customer.6', 'api', 'customer.7']);
+    source.last.grant(60);
+    await settle();
+    expect(scopes().slice(3)).toEqual(['customer.8']);
+    source.last.grant(60);
+    expect(await waiting).toEqual(['token_refused', 'token-3', 'token-4', 'token_refused']);
   });
 
   it.each<
