@@ -107,6 +107,11 @@ export class ScopeToken {
     return token.accessToken === refused ? undefined : token;
   }
 
+  /** Whether callers wait, or a request is in flight. */
+  get isBusy(): boolean {
+    return this.#callers > 0 || this.#attempt !== undefined;
+  }
+
   /** Whether this is the cached token, expired or not. */
   holds(accessToken: string): boolean {
     return this.#cached?.accessToken === accessToken;
@@ -164,6 +169,7 @@ export class ScopeToken {
         this.#attempt?.left.abort(new Error('No caller waits for this token any more'));
         this.#attempt = undefined;
       }
+      if (!this.isBusy) this.#tools.onIdle(this.name);
     }
   }
 
@@ -224,6 +230,7 @@ export class ScopeToken {
       attempt.mayRetry = end?.(failure) === true && this.#leftMs > 0 && this.#callers > this.#probes;
       if (!attempt.mayRetry) this.#leftMs = BUDGET_MS;
       if (this.#attempt === attempt) this.#attempt = undefined;
+      if (!this.isBusy) this.#tools.onIdle(this.name);
     }
   }
 

@@ -32,6 +32,8 @@ export interface CacheTools {
   limiter: RequestLimiter;
   /** Aborts when the cache closes. */
   closed: AbortSignal;
+  /** Called when no caller waits for the token of a scope any more, and no request is in flight. */
+  onIdle: (scope: string) => void;
   /** Runs work in the async context of the module's start, because a renewal belongs to no caller. */
   inStartContext: <T>(work: () => T) => T;
 }
@@ -46,6 +48,8 @@ export class TokenCache {
   readonly #api: ScopeToken;
   /** By scope. A Map keeps the order of insertion, so the first entry is the least recently used. */
   readonly #customers = new Map<string, ScopeToken>();
+  /** By scope, until they are idle. They can still be found, so that each scope has one request at a time. */
+  readonly #evicted = new Map<string, ScopeToken>();
   readonly #closing = new AbortController();
   #cancelCheck?: () => void;
 
@@ -56,6 +60,7 @@ export class TokenCache {
       io,
       limiter: new RequestLimiter(settings.customerRequests, io),
       closed: this.#closing.signal,
+      onIdle: (scope) => this.#evicted.delete(scope),
       inStartContext: AsyncLocalStorage.snapshot(),
     };
     this.#api = new ScopeToken(API_SCOPE, this.#tools);
@@ -65,11 +70,12 @@ export class TokenCache {
   /** The token of a scope. Its customer becomes the most recently used. */
   scope(name: string): ScopeToken {
     if (name === API_SCOPE) return this.#api;
-    const token = this.#customers.get(name) ?? new ScopeToken(name, this.#tools);
+    const known = this.#customers.get(name) ?? this.#evicted.get(name);
+    const token = known ?? new ScopeToken(name, this.#tools);
+    this.#evicted.delete(name);
     this.#customers.delete(name);
     this.#customers.set(name, token);
-    const [oldest] = this.#customers.keys();
-    if (this.#customers.size > this.#tools.settings.maxEntries) this.#customers.delete(oldest);
+    if (this.#customers.size > this.#tools.settings.maxEntries) this.#evictOldest();
     return token;
   }
 
@@ -101,7 +107,13 @@ export class TokenCache {
     this.#cancelCheck?.();
   }
 
+  #evictOldest(): void {
+    const [[name, oldest]] = this.#customers;
+    this.#customers.delete(name);
+    if (oldest.isBusy) this.#evicted.set(name, oldest);
+  }
+
   #scopeTokens(): ScopeToken[] {
-    return [this.#api, ...this.#customers.values()];
+    return [this.#api, ...this.#customers.values(), ...this.#evicted.values()];
   }
 }

@@ -163,6 +163,14 @@ describe('large numbers of calls', () => {
     expect(simulator.tokenRequests.map(({ status }) => status)).toEqual([503, 200, 200]);
   });
 
+  it('three customers in turn cause three token requests, although the cache has room for two of them', async () => {
+    const { auth } = await start({ tokenCache: { maxEntries: 2 } });
+    simulator.fail({ face: 'token', times: Infinity, fault: { delayMs: 100 } });
+    const tokens = Array.from({ length: 15 }, (_, call) => auth.getCustomerToken(`c-${call % 3}`));
+    await Promise.all(tokens);
+    expect(simulator.tokenRequests).toHaveLength(3);
+  });
+
   onlyInSoak(it)(
     '20 customers wait for less than 1 s (p95) while the token endpoint never responds for two others',
     async () => {

@@ -1610,6 +1610,50 @@ describe('Token cache: limit of concurrent customer requests', () => {
   });
 });
 
+describe('Token cache: evicted scopes', () => {
+  it('sends one request at a time for each of three scopes that are asked for in turn, with room for two', async () => {
+    const clock = new FakeClock();
+    const inFlight = new Map<string, number>();
+    let requests = 0;
+    let most = 0;
+    const request = async (scope: string) => {
+      requests += 1;
+      inFlight.set(scope, (inFlight.get(scope) ?? 0) + 1);
+      most = Math.max(most, ...inFlight.values());
+      await sleep(clock, 100);
+      inFlight.set(scope, inFlight.get(scope)! - 1);
+      return { accessToken: `token-${requests}`, scope, expiresIn: 3_600 };
+    };
+    const { cache } = setUp({ source: { request }, clock, maxEntries: 2 });
+    const callers: Promise<AccessToken>[] = [];
+    for (let call = 0; call < 15; call += 1) callers.push(cache.scope(`customer.${call % 3}`).get());
+    await clock.advance(100);
+    expect((await Promise.all(callers)).map(({ scope }) => scope)).toHaveLength(15);
+    expect([requests, most]).toEqual([3, 1]);
+  });
+
+  it('finds an evicted scope while a caller waits for another attempt, and not afterwards', async () => {
+    const { cache, source, clock } = setUp({ maxEntries: 1, random: () => 0.5 });
+    const first = cache.scope('customer.1').get();
+    await settle();
+    void outcomes([cache.scope('customer.2').get()]);
+    await settle();
+    source.requests[0].fail(reset());
+    await clock.advance(20);
+    expect(cache.scope('customer.1')).toBe(cache.scope('customer.1'));
+    const evicted = cache.scope('customer.1');
+    cache.scope('customer.2');
+    expect(cache.scope('customer.1')).toBe(evicted);
+    cache.scope('customer.2');
+    await clock.advance(30);
+    source.last.grant(3_600);
+    expect((await first).accessToken).toBe('token-3');
+    await settle();
+    expect(cache.scope('customer.1')).not.toBe(evicted);
+    cache.close();
+  });
+});
+
 describe('Token cache: async context of requests', () => {
   const storage = new AsyncLocalStorage<string>();
   /** Creates a cache in the async context `start`. Its source records the async context of each request. */
