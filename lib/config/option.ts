@@ -167,7 +167,7 @@ export const IsHeaders = ruleOf('text', (value) => {
   return reserved && `must not contain ${reserved[0]}, which the module sets or HTTP uses itself`;
 });
 
-const NOT_FOR_ALL_CALLS = new Set([...EXCHANGE_HEADERS, 'authorization', 'accept-encoding']);
+const NOT_FOR_ALL_CALLS = new Set([...EXCHANGE_HEADERS, 'authorization', 'cookie', 'accept-encoding']);
 
 /** Whether a header can have this value (RFC 9110, 5.5). */
 export function isHeaderValue(text: string): boolean {

@@ -629,6 +629,7 @@ describe('Validation of options', () => {
     [{ 'x partner': 'p' }, /^has a name or a value that no header can have \(x partner\)/],
     [{ 'x-partner': 'p\r\nx: y' }, /^has a name or a value that no header can have \(x-partner\)$/],
     [{ Host: 'other.example' }, /^must not contain Host/],
+    [{ cookie: 'session=x' }, /^must not contain cookie/],
     [{ AUTHORIZATION: 'Bearer x' }, /^must not contain AUTHORIZATION/],
     [{ 'Service-App-Token': 'x' }, /^must not contain Service-App-Token: the module sets it itself/],
     [{ 'Idempotency-Key': 'x' }, /^must not contain Idempotency-Key: the module sets it itself/],
