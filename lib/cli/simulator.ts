@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { variablePrefix } from '../config/names.js';
+import { ACCESS_DENIED } from '../errors/service.error.js';
 import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
 import { type CommandIo, endWithNpm, EXIT } from './command.js';
@@ -99,13 +100,19 @@ function describeState(isFound: boolean, isStored: boolean): string {
 
 /** Says in one line why the simulator did not start; undefined for a bug of this package. */
 function describeFailure(error: unknown, { ports, host }: SimulatorCommandOptions): string | undefined {
-  const { code, message, port, syscall, path } = error as NodeJS.ErrnoException & { port?: number };
+  const { code, message, port, syscall, path, resource } = error as NodeJS.ErrnoException & {
+    port?: number;
+    resource?: string;
+  };
   const used = Object.values(ports ?? {});
   const range = used.length > 0 ? ` (the simulator uses ${used[0]} to ${used.at(-1)})` : '';
   if (code === 'EADDRINUSE')
     return `Port ${port} is in use${range}. Is another simulator running? Otherwise choose other ports with --port.`;
   if (code === 'EADDRNOTAVAIL')
     return `This machine does not have the address ${host}. To listen on all its addresses: --host 0.0.0.0`;
+  // Node's own message names the flag that allows it.
+  if (code === ACCESS_DENIED)
+    return [`Node's permission model: ${message}`, resource].filter(Boolean).join(' ');
   if (path !== undefined) return `${message}. Choose another folder with --dir.`;
   // For example a port that this user may not use, or a package that is not installed.
   const isOfMachine = error instanceof ForeignFileError || syscall !== undefined || /npm i /.test(message);

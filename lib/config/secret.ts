@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { readFile, readlink, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { codedError } from '../errors/service.error.js';
+import { ACCESS_DENIED, codedError } from '../errors/service.error.js';
 import { type Clock, within, systemClock } from '../time/time.js';
 import { type ConfigurationFault } from '../errors/index.js';
 
@@ -87,9 +87,12 @@ async function whyUnreadable(path: string, folder: string, error: unknown): Prom
 
 /**
  * For EACCES: says to whom a file belongs that this process may not read, and as whom the process runs. If the process may not enter a
- * folder on the way to the file, says it of the folder. Otherwise an empty text.
+ * folder on the way to the file, says it of the folder. For a file that Node's permission model hides: says what to do. Otherwise an
+ * empty text.
  */
 export async function describeAccess(path: string, code: string): Promise<string> {
+  if (code === ACCESS_DENIED)
+    return " Node's permission model does not let this process read it: start Node with --allow-fs-read for its folder.";
   const user = process.geteuid?.();
   // Windows has no users and modes of this kind.
   if (code !== 'EACCES' || user === undefined) return '';

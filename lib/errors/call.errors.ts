@@ -1,4 +1,5 @@
 import {
+  ACCESS_DENIED,
   type Remedy,
   ServiceError,
   type ConnectionErrorKind,
@@ -70,6 +71,7 @@ const TRANSIENT_PROXY_REASON = /_(404|5\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENO
 
 /** Whether another attempt may succeed. */
 export function isTransient({ kind, reason = '' }: Pick<ServiceConnectionError, 'kind' | 'reason'>): boolean {
+  if (reason === ACCESS_DENIED) return false;
   return kind === 'proxy' ? TRANSIENT_PROXY_REASON.test(reason) : !PERMANENT.has(kind);
 }
 

@@ -210,6 +210,12 @@ export const ROWS: Readonly<Record<string, Row>> = {
     '{aboutCertificate}',
   ],
 
+  // Faults: what this process may not do
+  'fault ERR_ACCESS_DENIED|ERR_PROXY_ACCESS_DENIED': [
+    "nothing was sent: Node's permission model does not let this process use the network{because}.",
+    'Start Node with --allow-net, or without --permission, which may also stand in NODE_OPTIONS.',
+  ],
+
   // Faults: time-outs
   'fault timeout queued': [
     'no free connection within {limit}: all connections that http.maxSockets allows were in use{because}.',

@@ -3,6 +3,9 @@ export function codedError(message: string, code: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
+/** The code of Node's errors if its permission model forbids something (https://nodejs.org/api/permissions.html). */
+export const ACCESS_DENIED = 'ERR_ACCESS_DENIED';
+
 /**
  * Why a call has no complete response. Kinds that need an explanation:
  * - `closed`: the client was closed, or the call's cancelToken was cancelled.

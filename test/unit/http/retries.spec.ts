@@ -107,6 +107,11 @@ describe('Retry policy', () => {
     ['our certificate, in the handshake', failed({ ...OURS_REFUSED, handshakeRefused: true }), PROVEN],
     ['our certificate, later', failed(OURS_REFUSED), LASTING],
     ['a malformed answer', failed({ kind: 'protocol', phase: 'reading' }), LASTING],
+    [
+      "what Node's permission model forbids",
+      failed({ kind: 'network', phase: 'connecting', reason: 'ERR_ACCESS_DENIED' }),
+      PROVEN,
+    ],
     ['a body too large', failed({ kind: 'too_large', phase: 'reading' }), LASTING],
     ...[
       'TUNNEL_400',
