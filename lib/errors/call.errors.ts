@@ -40,8 +40,9 @@ export class ServiceRequestError extends ServiceError {
   }
 
   /** @internal A mistake in the application's own code. */
-  static ofMisuse(property: string, message: string): ServiceRequestError {
-    return new ServiceRequestError([{ property, message }], { hint: CORRECT_THE_CODE });
+  static ofMisuse(property: string, message: string, advice?: string): ServiceRequestError {
+    const hint = [advice, CORRECT_THE_CODE].filter(Boolean).join(' ');
+    return new ServiceRequestError([{ property, message }], { hint });
   }
 }
 

@@ -120,14 +120,17 @@ function bytesOf(data: ArrayBufferView): Buffer {
   return Buffer.isBuffer(data) ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
 }
 
+const LEAVE_OUT =
+  'Leave this header out: the module authenticates its calls with the credentials of its configuration. If the application passes on the headers of its own callers, it has to leave out this one.';
+
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 
 /**
- * Copies the headers that the host application has set, with names in lower case and without credentials. The application may
- * pass on its own caller's headers, so `accept-encoding` is replaced by the encodings that we can decode, and `range` is
+ * Copies the headers that the host application has set, with names in lower case. The application may pass on its own caller's headers, so `accept-encoding` is replaced by the encodings that we can decode, and `range` is
  * dropped if the response is JSON.
  * @param always headers of every call (`http.headers`)
- * @throws ServiceRequestError for a name or a value that cannot be sent
+ * @throws ServiceRequestError for a name or a value that cannot be sent, and for credentials: if they were ignored, code that still
+ * makes its own token would never learn why it gets 401
  */
 export function takeHeaders(
   headers: Record<string, string>,
@@ -143,7 +146,8 @@ export function takeHeaders(
     const key = name.toLowerCase();
     const value = given[name] as AxiosHeaderValue | undefined;
     if (value === null || value === undefined || value === false || EXCHANGE_HEADERS.has(key)) continue;
-    if (key === 'authorization' || key === appTokenHeader) continue;
+    if (key === 'authorization' || key === appTokenHeader)
+      throw ServiceRequestError.ofMisuse(`header ${key}`, 'is set by the module itself', LEAVE_OUT);
     if (key === 'accept-encoding' || (key === 'range' && readsJson)) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);
     if (!HEADER_NAME.test(key))

@@ -29,7 +29,7 @@ export interface ParseOption<T> {
 
 /** Options of a call that may change something. */
 export interface HeaderOptions extends CallOptions {
-  /** Further headers, such as a correlation id. Authenticating headers are ignored: the module sets its own. */
+  /** Further headers, such as a correlation id. Authenticating headers are refused: the module sets its own. */
   headers?: Record<string, string> | undefined;
   /**
    * For a POST or PATCH that the service executes only once for each key. All attempts send this key (1 to 255 visible ASCII

@@ -140,8 +140,7 @@ export class Call {
   }
 
   /**
-   * Sets the headers and the body, after axios and all code of the host application have run. Authenticating headers of the
-   * host application are ignored.
+   * Sets the headers and the body, after axios and all code of the host application have run.
    * @throws ServiceRequestError for headers that cannot be sent
    */
   fill(

@@ -186,30 +186,53 @@ describe('Calls', () => {
 });
 
 describe('Request headers', () => {
-  it("replace the caller's own authenticating headers, and leave out headers of the connection", async () => {
+  it('leave out headers of the connection', async () => {
     const { axios, arrived } = await setUp();
     await axios.get('/a', {
-      headers: {
-        AUTHORIZATION: 'Basic mine',
-        'Service-App-Token': 'mine',
-        Host: 'evil.example',
-        'Transfer-Encoding': 'chunked',
-        'X-Mine': 'kept',
-      },
+      headers: { Host: 'evil.example', 'Transfer-Encoding': 'chunked', 'X-Mine': 'kept' },
     });
     const { host, 'transfer-encoding': coding, ...headers } = arrived[0]?.headers ?? {};
     expect(headers).toMatchObject({ ...OURS, 'x-mine': 'kept' });
     expect([host, coding]).toEqual([expect.stringMatching(/^127\.0\.0\.1/), undefined]);
   });
 
-  it.each<[string, Record<string, string>]>([
-    ['service-app-token', { Authorization: `Bearer ${BEARER}` }],
-    ['authorization', { 'service-app-token': APP_TOKEN }],
-  ])("do not contain the caller's own %s if the module sends none", async (name, credentials) => {
-    const { axios, arrived } = await setUp({ credentials });
-    await axios.get('/a', { headers: { [name]: 'theirs' } });
-    await axios.get('/a', { headers: { [name.toUpperCase()]: 'theirs' } });
-    expect(arrived.map(({ headers }) => headers[name])).toEqual([undefined, undefined]);
+  it.each(['authorization', 'AUTHORIZATION', 'Service-App-Token'])(
+    "must not be the module's own %s, whatever code of the host application sets it",
+    async (name) => {
+      const headers = { [name]: 'theirs' };
+      const ways: [string, (axios: AxiosInstance) => object][] = [
+        ['a call', () => ({ headers })],
+        ['the defaults', (axios) => (Object.assign(axios.defaults.headers.common, headers), {})],
+        [
+          'an interceptor',
+          (axios) => (axios.interceptors.request.use((c) => (c.headers.set(headers), c)), {}),
+        ],
+        [
+          'transformRequest',
+          () => ({ transformRequest: (data: unknown, sent: object) => (Object.assign(sent, headers), data) }),
+        ],
+      ];
+      for (const [, optionsOf] of ways) {
+        // Also if the module itself sends no such header.
+        for (const credentials of [undefined, {}]) {
+          const { axios, arrived } = await setUp({ credentials });
+          const error = await errorOf(axios.get('/a', optionsOf(axios)));
+          expect(error).toMatchObject({
+            faults: [{ property: `header ${name.toLowerCase()}`, message: 'is set by the module itself' }],
+            hint: expect.stringMatching(/headers of its own callers/),
+          });
+          expect(answerOf(error)).toMatchObject({ status: 500 });
+          expect(arrived).toHaveLength(0);
+        }
+      }
+    },
+  );
+
+  it('may name the authenticating ones without a value', async () => {
+    const { axios, arrived } = await setUp();
+    for (const value of [undefined, null, false])
+      await axios.get('/a', { headers: { Authorization: value } as never });
+    expect(arrived.map(({ headers }) => headers.authorization)).toEqual(Array(3).fill(OURS.authorization));
   });
 
   it('leave out headers without a value, and join several values of one', async () => {
@@ -373,7 +396,7 @@ describe('Code of the host application', () => {
       axios.interceptors.request.use((config) => {
         // The host may keep the object and print it later.
         seen.push(config, config.headers, plantedIn(config));
-        config.headers.set({ AUTHORIZATION: 'Basic theirs', 'x-late': '1' });
+        config.headers.set({ 'x-late': '1' });
         return Object.assign(config, late);
       });
       axios.interceptors.response.use((answer) => (seen.push(answer, plantedIn(answer)), answer));
@@ -410,7 +433,7 @@ describe('Code of the host application', () => {
       // Until the adapter runs, the Call is a property of this config.
       kept.push(inspect(this, { depth: 20, showHidden: true, getters: true }));
       kept.push(plantedIn(this), plantedIn({ ...this }), this, headers);
-      Object.assign(headers, { authorization: 'Basic theirs', 'SERVICE-APP-TOKEN': 'theirs', 'x-own': '1' });
+      Object.assign(headers, { 'x-own': '1' });
       return `wrapped ${JSON.stringify(data)}`;
     };
     axios.interceptors.request.use((config) => (kept.push(config, config.headers), config));

@@ -152,6 +152,7 @@ describe('stubService', () => {
       ['customers.create', () => customers.create({ app_user_id: '' })],
       ['banks.list', () => banks.list({ timeout: -1 })],
       ['banks.list', () => banks.list({ headers: { 'x-a': '\u4e2d' } })],
+      ['http.get', () => http.get('/a', { headers: { Authorization: 'Bearer mine' } })],
       ['sdk.connectParameters', () => sdk.connectParameters({ customer_id: 'a b', permissions: ['p'] })],
       ['auth.getToken', () => auth.getToken('admin')],
       ['auth.getCustomerToken', () => auth.getCustomerToken('../x')],
