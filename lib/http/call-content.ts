@@ -125,19 +125,31 @@ const LEAVE_OUT =
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 
+/** Conditions of a read, which a server may answer with 304. Other conditions, such as `if-match`, protect a change, and are always sent. */
+export const CONDITIONS = ['if-none-match', 'if-modified-since'];
+
+/** What {@link takeHeaders} needs to know of a call. */
+interface HeaderRules {
+  readsJson: boolean;
+  /** Whether a 304 is a result for the caller. Asked only for a request with a condition. */
+  takesNotModified: () => boolean;
+  /** In lower case. */
+  appTokenHeader: string;
+  /** Headers of every call (`http.headers`). */
+  always?: Readonly<Record<string, string>>;
+}
+
 /**
- * Copies the headers that the host application has set, with names in lower case. The application may pass on its own caller's headers, so `accept-encoding` is replaced by the encodings that we can decode, and `range` is
- * dropped if the response is JSON.
- * @param always headers of every call (`http.headers`)
+ * Copies the headers that the host application has set, with names in lower case. The application may pass on its own caller's
+ * headers. So `accept-encoding` is replaced by the encodings that we can decode, `range` is dropped if the response is JSON, and
+ * conditions are dropped if a 304 would be an error.
  * @throws ServiceRequestError for a name or a value that cannot be sent, and for credentials: if they were ignored, code that still
  * makes its own token would never learn why it gets 401
  */
 export function takeHeaders(
   headers: Record<string, string>,
   given: AxiosRequestHeaders,
-  readsJson: boolean,
-  appTokenHeader: string,
-  always?: Readonly<Record<string, string>>,
+  { readsJson, takesNotModified, appTokenHeader, always }: HeaderRules,
 ): void {
   headers.accept = readsJson ? 'application/json' : '*/*';
   Object.assign(headers, always);
@@ -149,6 +161,7 @@ export function takeHeaders(
     if (key === 'authorization' || key === appTokenHeader)
       throw ServiceRequestError.ofMisuse(`header ${key}`, 'is set by the module itself', LEAVE_OUT);
     if (key === 'accept-encoding' || (key === 'range' && readsJson)) continue;
+    if (CONDITIONS.includes(key) && !takesNotModified()) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);
     if (!HEADER_NAME.test(key))
       throw ServiceRequestError.of('a header', 'has a name that no header can have');

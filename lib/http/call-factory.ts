@@ -22,6 +22,8 @@ export type CallConfig = InternalAxiosRequestConfig &
   Pick<HttpCallOptions, 'retries' | 'attemptTimeout' | 'maxResponseBytes'> & {
     /** The route of the call, for the host application's interceptors to read. */
     route?: string;
+    /** Set by http.response(): the caller can see a 304, so a GET may have conditions. */
+    takesNotModified?: boolean;
   };
 
 // RFC 9110, 9.1: a method is a token.

@@ -1,6 +1,7 @@
 import { type AxiosRequestConfig, type InternalAxiosRequestConfig } from 'axios';
 import { ServiceRequestError } from '../errors/index.js';
 import { hintIfString } from '../config/http.options.js';
+import { isSuccess } from '../exchange/response.js';
 import { type ResponseParser } from './parse-option.js';
 import { type PathParams } from './call-url.js';
 
@@ -100,6 +101,14 @@ export function checkWhole(
     option,
     `must be a whole number from ${min} to ${max}${hintIfString(value)}`,
   );
+}
+
+/** Whether a status is a result for the caller. As in axios, `validateStatus: null` accepts every status. */
+export function acceptsStatus(
+  { validateStatus }: Pick<InternalAxiosRequestConfig, 'validateStatus'>,
+  status: number,
+): boolean {
+  return validateStatus ? validateStatus(status) : isSuccess(status) || validateStatus === null;
 }
 
 /** In axios, `arraybuffer` means a Buffer. */

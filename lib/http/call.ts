@@ -1,4 +1,4 @@
-import { type CancelToken, type InternalAxiosRequestConfig } from 'axios';
+import { type CancelToken } from 'axios';
 import { type Authenticator, BEARER, type Credentials } from '../auth/authenticator.js';
 import { type CallsInFlight } from '../auth/calls-in-flight.js';
 import { type ResolvedOptions } from '../config/resolve-options.js';
@@ -8,7 +8,9 @@ import { type ServiceIo, type ExchangeResponse } from '../exchange/io.js';
 import { ignoreErrors } from '../telemetry/log.js';
 import { type Identity } from '../tls/client-identity.js';
 import { type CallUrl, routeOf } from './call-url.js';
-import { type EncodedBody, takeHeaders } from './call-content.js';
+import { CONDITIONS, type EncodedBody, takeHeaders } from './call-content.js';
+import { type CallConfig } from './call-factory.js';
+import { acceptsStatus } from './call-options.js';
 import { type HostCall } from './host-call.js';
 
 /** The shared parts of one client: its options, its TLS identity, its clock and network, and its count of calls in flight. */
@@ -129,6 +131,15 @@ export class Call {
     return routeOf(template ?? pathname, pathname, basePath, template !== undefined);
   }
 
+  get #isRead(): boolean {
+    return this.method === 'GET' || this.method === 'HEAD';
+  }
+
+  /** Whether the server may answer 304 (RFC 9110, section 13.1). */
+  get isConditionalRead(): boolean {
+    return this.#isRead && CONDITIONS.some((name) => this.#headers[name] !== undefined);
+  }
+
   get leftMs(): number {
     return this.endsAt - performance.now();
   }
@@ -144,17 +155,22 @@ export class Call {
    * @throws ServiceRequestError for headers that cannot be sent
    */
   fill(
-    { headers, responseType }: InternalAxiosRequestConfig,
+    config: CallConfig,
     { body, contentType }: EncodedBody,
     { appTokenHeader, http }: ResolvedOptions,
   ): void {
+    const { headers, responseType, takesNotModified } = config;
     const { idempotencyKey } = this.details;
     const { correlationIdHeader, idempotencyHeader } = http;
     this.body = body;
-    const readsJson = (responseType ?? 'json') === 'json';
     const sent = this.#headers;
     sent['user-agent'] = http.userAgent;
-    takeHeaders(sent, headers, readsJson, appTokenHeader.toLowerCase(), http.headers);
+    takeHeaders(sent, headers, {
+      readsJson: (responseType ?? 'json') === 'json',
+      takesNotModified: () => !this.#isRead || takesNotModified === true || acceptsStatus(config, 304),
+      appTokenHeader: appTokenHeader.toLowerCase(),
+      always: http.headers,
+    });
     if (contentType) sent['content-type'] = contentType;
     // Axios sets the content type of a form for every POST.
     if (body === undefined) delete sent['content-type'];

@@ -3,20 +3,19 @@ import axios, {
   type AxiosAdapter,
   type AxiosRequestConfig,
   type AxiosResponse,
-  type InternalAxiosRequestConfig,
   Axios,
   type AxiosInstance,
   type CreateAxiosDefaults,
   mergeConfig,
 } from 'axios';
 import { type ServiceApiError } from '../errors/index.js';
-import { isSuccess } from '../exchange/response.js';
 import { AuthHeadersInterceptor, takeCall } from './auth-headers.interceptor.js';
 import { type CallAuthenticator, type ClientContext, sentCorrelationId } from './call.js';
 import { encodeBody } from './call-content.js';
 import { toResponseError } from './call-error.js';
 import { type CallConfig, CallFactory } from './call-factory.js';
 import { CallObserver } from './call-observer.js';
+import { acceptsStatus } from './call-options.js';
 import { CallResponse } from './call-response.js';
 import { CallRunner } from './call-runner.js';
 import { HiddenError, HostCall, hostCallOf } from './host-call.js';
@@ -90,16 +89,14 @@ export interface ServiceResponse extends AxiosResponse {
 }
 
 /** A plain object, because an interceptor of the host application may copy it. */
-function toAxiosResponse(response: CallResponse, config: InternalAxiosRequestConfig): ServiceResponse {
+function toAxiosResponse(response: CallResponse, config: CallConfig): ServiceResponse {
   const { call } = response;
   const { status, statusText, headers } = response.received;
-  const { validateStatus } = config;
-  // As in axios, `validateStatus: null` accepts every status.
-  const accepted = validateStatus ? validateStatus(status) : isSuccess(status) || validateStatus === null;
-  if (!accepted) throw toResponseError(response);
+  const isNotModified = status === 304 && config.takesNotModified === true && call.isConditionalRead;
+  if (!isNotModified && !acceptsStatus(config, status)) throw toResponseError(response);
   const requestId = call.correlationId && sentCorrelationId(call);
   return {
-    data: response.readBody(config.responseType),
+    data: isNotModified ? undefined : response.readBody(config.responseType),
     status,
     statusText,
     headers: Object.assign(new AxiosHeaders(), headers),
@@ -195,8 +192,8 @@ class HostCalls {
       if (error instanceof HiddenError) throw error.reason;
       throw hostCall ? hostCall.toCallerError(error) : error;
     }
-    if (!parse) return response;
     const { data } = response as { data: unknown };
+    if (!parse || (response.status === 304 && data === undefined)) return response;
     const toError = (where: string) =>
       hostCall ? hostCall.toParseError(response, where) : response.toParseError(data, where);
     return { ...response, data: await runParser(data, parse, toError) };

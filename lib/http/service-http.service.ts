@@ -86,7 +86,8 @@ export class ServiceHttpService {
 
   /**
    * Like {@link request}, but resolves with the status, headers and ids of the response too. Resources can be called by their
-   * paths: `response('/banks/v1')`.
+   * paths: `response('/banks/v1')`. A GET or HEAD with the header `if-none-match` or `if-modified-since` resolves with the status 304
+   * and without `data` if nothing has changed. `parse` is then not called.
    */
   response<T = unknown>(
     path: string,
@@ -97,7 +98,8 @@ export class ServiceHttpService {
     target: string | HttpRequestConfig<T>,
     options?: HttpRequestOptions & ParseOption<T>,
   ): Promise<HttpResponse<T>> {
-    return this.#send(configOf(target, options), toResponse) as Promise<HttpResponse<T>>;
+    const config = { ...configOf(target, options), takesNotModified: true };
+    return this.#send(config, toResponse) as Promise<HttpResponse<T>>;
   }
 
   /** Sends a GET. Retries it at most `retries` times (default: `http.retries`) after a failure that may pass. */

@@ -5,6 +5,7 @@ import { Agent, type IncomingHttpHeaders, type RequestListener } from 'node:http
 import { Agent as HttpsAgent } from 'node:https';
 import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
+import { lastValueFrom } from 'rxjs';
 import { type HttpSettings } from '../../../lib/config/resolve-options.js';
 import { describeError, type ServiceApiError, ServiceRequestError } from '../../../lib/errors/index.js';
 import { AllowedUrls, type CallUrl, routeOf } from '../../../lib/http/call-url.js';
@@ -283,6 +284,76 @@ describe('Request headers', () => {
     const headers = { ...PASSED_ON, ACCEPT: 'text/csv' };
     const { status, data } = await axios.get<Buffer>('/a', { headers, responseType: 'arraybuffer' });
     expect([status, data.toString(), arrived[0]?.headers.accept]).toEqual([206, '{"iba', 'text/csv']);
+  });
+});
+
+describe('Conditions of a request', () => {
+  const CONDITIONS = { 'If-None-Match': '"v1"', 'if-modified-since': 'Sat, 28 Nov 2026 18:00:00 GMT' };
+  /** Answers 304 if the request has a condition, or always. */
+  const cached =
+    (always = false): RequestListener =>
+    ({ headers }, response) => {
+      const isAsked = headers['if-none-match'] ?? headers['if-modified-since'];
+      if (always || isAsked) response.writeHead(304, { etag: '"v1"' }).end();
+      else response.end('{"whole":true}');
+    };
+
+  it.each(['GET', 'HEAD'])('make http.response() resolve with 304 and without a body: %s', async (method) => {
+    const { axios } = await setUp({ listener: cached() });
+    const parse = jest.fn((body: unknown) => body);
+    for (const [name, value] of Object.entries(CONDITIONS)) {
+      const given = { method, headers: { [name]: value }, parse } as const;
+      const response = await httpOf(axios).response('/a', given);
+      expect(response).toMatchObject({ status: 304, data: undefined, headers: { etag: '"v1"' } });
+    }
+    expect(parse).not.toHaveBeenCalled();
+  });
+
+  it('may come from an interceptor, which may also bring the body', async () => {
+    const { axios } = await setUp({ listener: cached() });
+    axios.interceptors.request.use((config) => (config.headers.set(CONDITIONS), config));
+    axios.interceptors.response.use((response) => ({ ...response, data: { kept: 1 } }));
+    const response = await httpOf(axios).response('/a', { parse: (body) => ({ parsed: body }) });
+    expect(response).toMatchObject({ status: 304, data: { parsed: { kept: 1 } } });
+  });
+
+  it('are left out of a GET or HEAD whose caller cannot see a 304', async () => {
+    const { axios, arrived } = await setUp({ listener: cached() });
+    const http = httpOf(axios);
+    const headers = { ...CONDITIONS, 'if-match': '"v0"', 'if-unmodified-since': 'x' };
+    expect(await http.get('/a', { headers })).toEqual({ whole: true });
+    await http.request('/a', { method: 'HEAD', headers });
+    await axios.get('/a', { headers });
+    await lastValueFrom(http.httpService.get('/a', { headers }));
+    for (const request of arrived) {
+      expect(request.headers).not.toHaveProperty('if-none-match');
+      expect(request.headers).not.toHaveProperty('if-modified-since');
+      expect(request.headers).toMatchObject({ 'if-match': '"v0"', 'if-unmodified-since': 'x' });
+    }
+    expect(arrived).toHaveLength(4);
+  });
+
+  it.each([[(status: number) => status < 400], [null]])(
+    'are sent by axiosRef if validateStatus accepts 304: %s',
+    async (validateStatus) => {
+      const { axios } = await setUp({ listener: cached() });
+      expect((await axios.get('/a', { headers: CONDITIONS, validateStatus })).status).toBe(304);
+    },
+  );
+
+  it.each(['PUT', 'PATCH', 'POST', 'DELETE'])('are always sent with a change: %s', async (method) => {
+    const { axios, arrived } = await setUp();
+    await httpOf(axios).request('/a', { method, headers: CONDITIONS });
+    expect(arrived[0]?.headers).toMatchObject({ 'if-none-match': '"v1"' });
+  });
+
+  it('make no result of a 304 that nobody asked for', async () => {
+    const { axios } = await setUp({ listener: cached(true), retries: 0 });
+    const http = httpOf(axios);
+    for (const call of [http.response('/a'), http.get('/a', { headers: CONDITIONS })])
+      expect(await errorOf(call)).toMatchObject({ code: 'api_error', status: 304 });
+    const change = http.response('/a', { method: 'PUT', headers: CONDITIONS });
+    expect(await errorOf(change)).toMatchObject({ status: 304, outcomeUnknown: true });
   });
 });
 
