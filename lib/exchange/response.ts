@@ -53,8 +53,10 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
  * "-5" as a date in 2001.
  */
 const HTTP_DATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /;
-/** The maximum (https://www.rfc-editor.org/rfc/rfc9111#section-1.2.2). A longer time is reduced to it. */
-const MAX_SECONDS = 2 ** 31;
+/** An ISO 8601 date with a time: date, time, time zone. */
+const ISO_DATE = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d[\d:.]*) ?(Z|[+-]\d\d:?\d\d)?$/i;
+/** A day. A longer Retry-After is reduced to it. */
+const MAX_RETRY_AFTER_S = 86_400;
 
 /**
  * Reads an HTTP date, also in the two obsolete formats (RFC 850 and asctime). An asctime date names no time zone. Date.parse would
@@ -67,20 +69,30 @@ export function parseHttpDate(text: string | undefined): number {
 }
 
 /**
- * Reads a Retry-After header (https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3), which has seconds or a date. A date is compared
- * with the server's own clock (its Date header, plus the Age that a cache adds), because this machine's clock may differ by
- * minutes.
+ * Reads a Retry-After header (https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3), which has seconds or a date. Some gateways send a
+ * date as a number (the seconds or milliseconds since 1970) or in ISO 8601. A date is compared with the server's own clock (its
+ * Date header, plus the Age that a cache adds), because this machine's clock may differ by minutes.
  * @param now this machine's clock in milliseconds since the epoch, for a response without a Date header
- * @returns whole seconds from 0 (the date has passed) to 2^31; undefined if the header is absent or not valid. The caller may
+ * @returns whole seconds from 0 (the date has passed) to 86,400; undefined if the header is absent or not valid. The caller may
  * have less time than that.
  */
 export function parseRetryAfter(headers: IncomingHttpHeaders | undefined, now: number): number | undefined {
   const text = headers?.['retry-after']?.trim();
   if (!text) return undefined;
-  if (/^\d+(\.\d+)?$/.test(text)) return Math.min(MAX_SECONDS, Math.ceil(Number(text)));
+  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
   const sentAt = parseHttpDate(headers?.date) + 1_000 * (Number(headers?.age) || 0);
-  const seconds = (parseHttpDate(text) - (Number.isNaN(sentAt) ? now : sentAt)) / 1_000;
-  return Number.isNaN(seconds) ? undefined : Math.min(MAX_SECONDS, Math.max(0, Math.ceil(seconds)));
+  const secondsUntil = (at: number) => (at - (Number.isNaN(sentAt) ? now : sentAt)) / 1_000;
+  let seconds = number;
+  if (Number.isNaN(number)) seconds = secondsUntil(parseDate(text));
+  // No number of seconds is that large: 1e9 is the year 2001 in seconds since 1970, and 1e12 in milliseconds.
+  else if (number >= 1e9) seconds = secondsUntil(number >= 1e12 ? number : number * 1_000);
+  return Number.isNaN(seconds) ? undefined : Math.min(MAX_RETRY_AFTER_S, Math.max(0, Math.ceil(seconds)));
+}
+
+/** Reads an HTTP date, or an ISO 8601 date with a time, which is in UTC without a time zone. Returns NaN for anything else. */
+function parseDate(text: string): number {
+  const [, date, time, zone = 'Z'] = ISO_DATE.exec(text) ?? [];
+  return date === undefined ? parseHttpDate(text) : Date.parse(`${date}T${time}${zone}`);
 }
 
 const MAX_PAGE_BYTES = 4_096;

@@ -315,6 +315,7 @@ describe('Token endpoint: responses without a token', () => {
   /** An HTTP date that is this many seconds ahead of the clock of this machine. */
   const dateIn = (seconds: number) => new Date(new FakeClock().now() + seconds * 1_000).toUTCString();
   const clockAhead = { date: dateIn(120), 'retry-after': dateIn(150) };
+  const sinceEpoch = { ...clockAhead, 'retry-after': `${Date.parse(dateIn(150)) / 1_000}` };
 
   it.each<[number, CannedResponse, object, RegExp]>([
     [200, error('invalid_scope'), { code: 'token_refused', error: 'invalid_scope' }, ADDRESS],
@@ -350,6 +351,7 @@ describe('Token endpoint: responses without a token', () => {
     [429, retryAfter('7'), { code: 'token_rate_limited', retryAfter: 7 }, /Try again in 7 s/],
     [429, retryAfter('86400'), { retryAfter: 3600 }, /too many requests/],
     [429, { headers: clockAhead }, { code: 'token_rate_limited', retryAfter: 30 }, /too many requests/],
+    [429, { headers: sinceEpoch }, { code: 'token_rate_limited', retryAfter: 30 }, /too many requests/],
   ])(
     'turns a response with status %d and %j into an error with %j',
     async (status, response, expected, words) => {
