@@ -20,8 +20,10 @@ export default {
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: {
     '^(\\.{1,2}/.*)\\.js$': ['$1.ts', '$1.js'],
-    // One file, which the package has too, in place of 320 that each spec file would load anew.
+    // One file each, which the packages have too, in place of 320 and 226 that each spec file would load anew.
     '^class-validator$': '<rootDir>/node_modules/class-validator/bundles/class-validator.umd.js',
+    '^rxjs$': '<rootDir>/node_modules/rxjs/dist/bundles/rxjs.umd.js',
+    '^rxjs/operators$': '<rootDir>/test/helpers/rxjs-operators.cjs',
     '^nestjs-service$': '<rootDir>/lib/index.ts',
     '^nestjs-service/redis$': '<rootDir>/lib/redis/index.ts',
     '^nestjs-service/terminus$': '<rootDir>/lib/terminus/index.ts',

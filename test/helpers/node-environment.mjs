@@ -10,8 +10,32 @@ const { writable = false } = Object.getOwnPropertyDescriptor(asyncHooks, 'AsyncL
 process.once('beforeExit', (code) => process.exit(code));
 
 /**
- * Jest's environment for Node. It ends the AsyncLocalStorages that a test file leaves, of which Jest itself makes one for
- * each file: before Node 24 each promise is told to all of them, so that every file was slower than the one before.
+ * Stands in for the AsyncLocalStorage in which Jest keeps the test that runs. Tests of one file run one after the other, so
+ * a variable will do.
+ */
+class RunningTest {
+  #store;
+
+  getStore() {
+    return this.#store;
+  }
+
+  run(store, callback) {
+    const before = this.#store;
+    this.#store = store;
+    const end = () => (this.#store = before);
+    const result = callback();
+    result.then(end, end);
+    return result;
+  }
+}
+
+/** The second line of the stack names the constructor, the third one its caller. */
+const isMadeByJest = ({ stack }) => stack.split('\n')[2].includes('jest-circus');
+
+/**
+ * Jest's environment for Node. Before Node 24 each promise is told to all AsyncLocalStorages in use. So Jest gets none, and
+ * those that a test file leaves are ended: every file was slower than the one before.
  */
 export default class NodeEnvironment extends TestEnvironment {
   #storages = [];
@@ -23,6 +47,7 @@ export default class NodeEnvironment extends TestEnvironment {
     asyncHooks.AsyncLocalStorage = class extends AsyncLocalStorage {
       constructor(...args) {
         super(...args);
+        if (isMadeByJest(new Error())) return new RunningTest();
         storages.push(this);
       }
     };

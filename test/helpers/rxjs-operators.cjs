@@ -1,0 +1,2 @@
+// The same classes as those of `rxjs`, which jest.config.js maps to one file.
+module.exports = require('rxjs').operators;
