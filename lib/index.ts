@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 
 export { ServiceModule } from './service.module.js';
-export { type ServiceModuleExtras } from './module/definition.js';
+export { type ServiceModuleExtras } from './module/providers.js';
 export { getServiceOptionsToken, getServiceToken, InjectService } from './service-token.js';
 export { type AccessToken, type TokenOptions, type TokenStatus } from './auth/access-token.js';
 export { ServiceAuthService } from './auth/service-auth.service.js';
@@ -87,7 +87,7 @@ export {
   type SessionParameters,
 } from './link-sdk/link-sdk.service.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
-export { type ServiceCallEvent } from './telemetry/call-event.js';
+export { type ServiceCallEvent } from './telemetry/telemetry.js';
 export { createServiceClient, type ServiceClient } from './engine/create-client.js';
 export { type IdentityStatus } from './tls/identity-source.js';
 export { ServiceWebhookGuard } from './webhooks/service-webhook.guard.js';

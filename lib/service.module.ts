@@ -1,8 +1,13 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { nameFault } from './config/variables.js';
 import { ServiceConfigurationError } from './errors/index.js';
-import { ConfigurableModuleClass, type ASYNC_OPTIONS_TYPE, type OPTIONS_TYPE } from './module/definition.js';
-import { bareImportProviders, serviceProviders } from './module/providers.js';
+import {
+  ConfigurableModuleClass,
+  type ASYNC_OPTIONS_TYPE,
+  type OPTIONS_TYPE,
+  bareImportProviders,
+  serviceProviders,
+} from './module/providers.js';
 
 /**
  * Provides an authenticated client of the service: ServiceAuthService, ServiceHttpService, CustomersService, BanksService,

@@ -2,7 +2,7 @@ import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common'
 import { throwError, type Observable } from 'rxjs';
 import { describeError, type ServiceApiError, ServiceError } from '../errors/index.js';
 import { hintIfString } from '../config/http.options.js';
-import { SafeLogger } from '../telemetry/log.js';
+import { SafeLogger } from '../telemetry/telemetry.js';
 import {
   answerOf,
   toAnswerBody,

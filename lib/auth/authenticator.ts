@@ -1,7 +1,6 @@
 import { type ResolvedOptions } from '../config/resolve-options.js';
 import { ServiceTokenError } from '../errors/index.js';
-import { type WaitOptions, API_SCOPE } from './access-token.js';
-import { type CachedToken } from './cached-token.js';
+import { type WaitOptions, API_SCOPE, type CachedToken } from './access-token.js';
 import { type TokenCache } from './token-cache.js';
 
 /** The beginning of the Authorization header of a bearer token (https://www.rfc-editor.org/rfc/rfc6750#section-2.1). */

@@ -1,7 +1,12 @@
 import { copyError, describeError, ServiceConnectionError, ServiceError } from '../errors/index.js';
 import { momentOf, within } from '../time/time.js';
-import { type TokenGrant, type TokenStatus, type WaitOptions, API_SCOPE } from './access-token.js';
-import { CachedToken } from './cached-token.js';
+import {
+  type TokenGrant,
+  type TokenStatus,
+  type WaitOptions,
+  API_SCOPE,
+  CachedToken,
+} from './access-token.js';
 import { expiredOnArrival, noResponseInTime, noTokenInTime } from './endpoint/token-errors.js';
 import { BackOff, type EndRequest, MAX_ATTEMPTS, renewalDelay } from './request-limiter.js';
 import { type CacheTools } from './token-cache.js';

@@ -13,7 +13,7 @@ import {
 } from '../errors/index.js';
 import { parseJson } from '../exchange/response.js';
 import { type Exchange, type ExchangeResponse } from '../exchange/io.js';
-import { SILENT } from '../telemetry/log.js';
+import { SILENT } from '../telemetry/telemetry.js';
 import { EXIT, rejectWindowsPath, UsageError, type CommandIo } from './command.js';
 import { readEnvironment, readHostConfiguration } from './host-configuration.js';
 

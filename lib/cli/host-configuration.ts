@@ -4,8 +4,8 @@ import { NO_PROXY_VARIABLES, PROXY_VARIABLES } from '../config/address.js';
 import { describeAccess, readRegularFile } from '../config/secret.js';
 import { nameFault } from '../config/variables.js';
 import { readConfiguration } from '../engine/read-configuration.js';
-import { parseEnvFile } from '../module/env-file.js';
-import { SILENT } from '../telemetry/log.js';
+import { parseEnvFile } from '../module/host-config.js';
+import { SILENT } from '../telemetry/telemetry.js';
 import { UsageError, type CommandIo } from './command.js';
 
 /** The variables of the process and of env files, with the source of each. */

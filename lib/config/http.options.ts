@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { DAY_MS } from '../time/time.js';
 import { ServiceRequestError } from '../errors/index.js';
-import { type ServiceCallEvent } from '../telemetry/call-event.js';
+import { type ServiceCallEvent } from '../telemetry/telemetry.js';
 import {
   Flag,
   FlagOrNames,

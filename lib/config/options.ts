@@ -22,7 +22,7 @@ import { HttpOptions } from './http.options.js';
 import { TlsOptions, type TlsIdentitySource } from './tls.options.js';
 
 /** The service's addresses. Only those that `environment` and `authentication` use are required. */
-export class UrlOptions extends OptionsSection<ServiceUrls> {
+class UrlOptions extends OptionsSection<ServiceUrls> {
   /** The API in production, {base_url}, for example `https://api.service.example`. SERVICE_BASE_URL */
   @IsServiceAddress('BASE_URL')
   baseUrl?: string;
@@ -60,7 +60,7 @@ export class UrlOptions extends OptionsSection<ServiceUrls> {
 export type TokenRefresh = 'ahead' | 'scheduled' | 'on-expiry';
 
 /** OAuth 2.0 client credentials (docs/service.md#oauth). */
-export class OAuthOptions extends OptionsSection<ServiceOAuthOptions> {
+class OAuthOptions extends OptionsSection<ServiceOAuthOptions> {
   /** The application id, a UUID. SERVICE_CLIENT_ID */
   @IsUuid('CLIENT_ID')
   clientId?: string;
@@ -83,7 +83,7 @@ export class OAuthOptions extends OptionsSection<ServiceOAuthOptions> {
 }
 
 /** LinkSDK sessions in the browser (docs/service.md#linksdk-parameters). */
-export class LinkSdkOptions extends OptionsSection<ServiceLinkSdkOptions> {
+class LinkSdkOptions extends OptionsSection<ServiceLinkSdkOptions> {
   /**
    * Seconds that a cached customer token must still be valid for to be reused in a session, at most half of its lifetime.
    * Default 600. SERVICE_LINK_SDK_MIN_TOKEN_LIFE
@@ -107,7 +107,7 @@ export class LinkSdkOptions extends OptionsSection<ServiceLinkSdkOptions> {
 }
 
 /** The token cache of this process. */
-export class TokenCacheOptions extends OptionsSection<ServiceTokenCacheOptions> {
+class TokenCacheOptions extends OptionsSection<ServiceTokenCacheOptions> {
   /**
    * The most customer tokens in the cache. The least recently used is evicted. Default 10,000.
    * SERVICE_TOKEN_CACHE_MAX_ENTRIES
@@ -144,7 +144,7 @@ export interface TokenStore {
 }
 
 /** Webhooks that the service sends to the application (docs/webhooks.md). */
-export class WebhookOptions extends OptionsSection<ServiceWebhookOptions> {
+class WebhookOptions extends OptionsSection<ServiceWebhookOptions> {
   /**
    * The secret that signs the webhooks, its file, or a function that returns it within 8 s (vault, KMS). During a
    * rotation, give both secrets, each on its own line. After a wrong signature the file is read again, or the function

@@ -16,7 +16,7 @@ import {
 import { type TlsIdentityPems, type TlsIdentitySource, TlsOptions } from './tls.options.js';
 import { type ProxyFor, ENVIRONMENT, ignoredProxyChoice, proxyChoice, proxyVariable } from './address.js';
 import { Secret, secretReader, checkSecret, isFile } from './secret.js';
-import { withModuleName } from '../telemetry/call-event.js';
+import { withModuleName } from '../telemetry/telemetry.js';
 import { systemClock, within } from '../time/time.js';
 import { chooseAddresses, modeOf, findMissingSdkAppToken, unmetRequirements } from './requirements.js';
 import { definedEntries, namesIn } from './option.js';

@@ -2,7 +2,7 @@ import { type Given, Flag, IsSource, OptionsSection } from './option.js';
 import { type PemValue, type SecretValue } from './secret.js';
 
 /** The client certificate with its key, and the trust anchors for the service (docs/service.md#mutual-tls). */
-export class TlsPems extends OptionsSection<ServiceTlsOptions> {
+class TlsPems extends OptionsSection<ServiceTlsOptions> {
   /** The application certificate. Certificates of its chain may follow it. SERVICE_TLS_CERTIFICATE(_FILE) */
   @IsSource('TLS_CERTIFICATE')
   certificate?: PemValue;

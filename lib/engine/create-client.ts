@@ -12,7 +12,7 @@ import { type ServiceModuleOptions } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolve-options.js';
 import { describeFault, ServiceCertificateError, ServiceConfigurationError } from '../errors/index.js';
 import { exchange } from '../exchange/exchange.js';
-import { type Log, SafeLogger } from '../telemetry/log.js';
+import { type Log, SafeLogger } from '../telemetry/telemetry.js';
 import { type ServiceIo } from '../exchange/io.js';
 import { CallsInFlight } from '../auth/calls-in-flight.js';
 import { type ClientContext } from '../http/call.js';

@@ -2,7 +2,7 @@ import { mergeOptions, type ServiceModuleOptions } from '../config/options.js';
 import { resolveOptions, type ResolvedOptions } from '../config/resolve-options.js';
 import { readVariables, variableFaultsOf } from '../config/variables.js';
 import { type ConfigurationFault } from '../errors/index.js';
-import { type Log } from '../telemetry/log.js';
+import { type Log } from '../telemetry/telemetry.js';
 import { systemClock } from '../time/time.js';
 import { ClientIdentity } from '../tls/client-identity.js';
 

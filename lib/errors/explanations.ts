@@ -24,7 +24,7 @@ import { CLIENT_CLOSED } from './call.errors.js';
  */
 
 /** The message about a response to a call follows the status. */
-export type Row = readonly [whatHappened: string, whatToDo?: string];
+type Row = readonly [whatHappened: string, whatToDo?: string];
 /** A part of several texts, with or without a pattern. The first one that fits, and all of whose facts are known, is used. */
 export type Phrase = string | readonly [pattern: string, text: string];
 

@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { setImmediate, systemClock } from '../time/time.js';
 import { isUntilClose, readBody } from './body.js';
-import { type OfferedCertificate, refusesHandshake, verdictOfEnd } from './client-certificate.js';
+import { type OfferedCertificate, refusesHandshake, verdictOfEnd } from './response.js';
 import {
   CallCancelled,
   classify,

@@ -1,11 +1,11 @@
 import { type Agent, type IncomingHttpHeaders } from 'node:http';
 import { type Socket } from 'node:net';
 import { type Clock } from '../time/time.js';
-import { type OfferedCertificate } from './client-certificate.js';
-import { type Log } from '../telemetry/log.js';
+import { type OfferedCertificate } from './response.js';
+import { type Log } from '../telemetry/telemetry.js';
 
 /** An agent. If it has `stateOf`, the exchange uses only connections that the agent knows. */
-export type ExchangeAgent = Agent & { stateOf?(socket: Socket): ExchangeConnection | undefined };
+type ExchangeAgent = Agent & { stateOf?(socket: Socket): ExchangeConnection | undefined };
 
 /** What such an agent knows about one of its connections. */
 export interface ExchangeConnection {

@@ -2,7 +2,7 @@ import { Axios, AxiosHeaders, type AxiosAdapter, type InternalAxiosRequestConfig
 import { randomUUID } from 'node:crypto';
 import { checkSignal, checkTimeout, MAX_RESPONSE_BYTES } from '../config/http.options.js';
 import { ServiceRequestError } from '../errors/index.js';
-import { ignoreErrors } from '../telemetry/log.js';
+import { ignoreErrors } from '../telemetry/telemetry.js';
 import { Call, type CallDetails, type ClientContext } from './call.js';
 import { notEncoded, prepareBody } from './call-content.js';
 import {

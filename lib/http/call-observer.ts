@@ -1,8 +1,8 @@
 import { explanationWords, ServiceApiError } from '../errors/index.js';
-import { certificateVerdict } from '../exchange/client-certificate.js';
+import { certificateVerdict } from '../exchange/response.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { type Outcome } from '../exchange/fault.js';
-import { eventErrorCode, reportCall } from '../telemetry/call-event.js';
+import { eventErrorCode, reportCall } from '../telemetry/telemetry.js';
 import { CallResponse } from './call-response.js';
 import { sentCorrelationId, type Call, type ClientContext } from './call.js';
 

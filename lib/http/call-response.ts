@@ -9,7 +9,7 @@ import {
 import { charsetOf, decodeText, parseBody, isSuccess, parseRetryAfter } from '../exchange/response.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { sentCorrelationId, type Call, type ErrorClient } from './call.js';
-import { explainByWords } from './explain-response.js';
+import { explainByWords } from './call-error.js';
 import { isSafe, outcomeFields } from './repeatability.js';
 
 const MAX_ERROR_BYTES = 65_536;

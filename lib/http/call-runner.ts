@@ -1,6 +1,5 @@
 import { type Credentials } from '../auth/authenticator.js';
-import { certificateVerdict } from '../exchange/client-certificate.js';
-import { isSuccess, parseRetryAfter } from '../exchange/response.js';
+import { certificateVerdict, isSuccess, parseRetryAfter } from '../exchange/response.js';
 import { CallCancelled, ExchangeFault, hadDeadConnection, type Outcome } from '../exchange/fault.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { delayAfterRetryAfter, retryDelay, nextTurn, systemClock, sleep, within } from '../time/time.js';

@@ -5,7 +5,7 @@ import { type ResolvedOptions } from '../config/resolve-options.js';
 import { cleanText, ServiceRequestError, type CertificateSummary } from '../errors/index.js';
 import { CallCancelled } from '../exchange/fault.js';
 import { type ServiceIo, type ExchangeResponse } from '../exchange/io.js';
-import { ignoreErrors } from '../telemetry/log.js';
+import { ignoreErrors } from '../telemetry/telemetry.js';
 import { type Identity } from '../tls/client-identity.js';
 import { type CallUrl, routeOf } from './call-url.js';
 import { CONDITIONS, type EncodedBody, takeHeaders } from './call-content.js';

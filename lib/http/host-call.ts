@@ -2,7 +2,7 @@ import { type AxiosAdapter, type InternalAxiosRequestConfig } from 'axios';
 import { type ServiceApiError, ServiceError, withDoubt } from '../errors/index.js';
 import { CallCancelled, ExchangeFault, INTERCEPTOR_TIMEOUT } from '../exchange/fault.js';
 import { setImmediate, systemClock } from '../time/time.js';
-import { ignoreErrors } from '../telemetry/log.js';
+import { ignoreErrors } from '../telemetry/telemetry.js';
 import { Call, type ClientContext } from './call.js';
 import { faultToError } from './call-error.js';
 import { type CallObserver } from './call-observer.js';

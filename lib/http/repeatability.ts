@@ -1,6 +1,5 @@
 import { isTransient, type ServiceConnectionError } from '../errors/index.js';
-import { certificateVerdict, isCertain } from '../exchange/client-certificate.js';
-import { isJsonObject, parseBody } from '../exchange/response.js';
+import { certificateVerdict, isCertain, isJsonObject, parseBody } from '../exchange/response.js';
 import { type ExchangeFault, isUnsent, type Outcome } from '../exchange/fault.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { type Call } from './call.js';

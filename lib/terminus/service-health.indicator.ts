@@ -6,7 +6,7 @@ import { systemClock } from '../time/time.js';
 import { describeError, ServiceError, ServiceRequestError } from '../errors/index.js';
 import { checkTimeout, hintIfString } from '../config/http.options.js';
 import { getServiceToken } from '../service-token.js';
-import { SafeLogger } from '../telemetry/log.js';
+import { SafeLogger } from '../telemetry/telemetry.js';
 import { certificateDetails, certificateFault } from './certificate-health.js';
 import { CachedCheck, type CheckOutcome } from './cached-check.js';
 

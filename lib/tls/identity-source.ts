@@ -3,8 +3,8 @@ import { type TlsSettings } from '../config/resolve-options.js';
 import { REREAD_MS, Rotating } from '../config/rotating.js';
 import { type CertificateSummary, type ConfigurationFault } from '../errors/index.js';
 import { type Outcome } from '../exchange/fault.js';
-import { certificateVerdict, isCertain } from '../exchange/client-certificate.js';
-import { type Log } from '../telemetry/log.js';
+import { certificateVerdict, isCertain } from '../exchange/response.js';
+import { type Log } from '../telemetry/telemetry.js';
 import { daysLeft, describeCertificate, watchExpiry } from './certificate-summary.js';
 import {
   checkIdentity,

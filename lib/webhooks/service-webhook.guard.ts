@@ -7,7 +7,7 @@ import {
 } from '@nestjs/common';
 import { isUint8Array } from 'node:util/types';
 import { cleanText } from '../errors/index.js';
-import { SafeLogger } from '../telemetry/log.js';
+import { SafeLogger } from '../telemetry/telemetry.js';
 import { systemClock } from '../time/time.js';
 import { type RawBody, WebhooksService } from './webhooks.service.js';
 

@@ -9,7 +9,7 @@ const PARTS = 10;
 
 const { TokenCache } = await built('auth/token-cache.js');
 const { systemClock } = await built('time/time.js');
-const { SILENT } = await built('telemetry/log.js');
+const { SILENT } = await built('telemetry/telemetry.js');
 
 let issued = 0;
 const source = {

@@ -18,7 +18,7 @@ import { Secret } from '../../lib/config/secret.js';
 import { reportStart, checkStart } from '../../lib/engine/lifecycle.js';
 import { type CertificateSummary } from '../../lib/errors/index.js';
 import { type ExchangeRequest, type ExchangeResponse } from '../../lib/exchange/io.js';
-import { SILENT } from '../../lib/telemetry/log.js';
+import { SILENT } from '../../lib/telemetry/telemetry.js';
 import { summarize } from '../../lib/tls/certificate-summary.js';
 import { BROKEN_SETUPS, setupsOfBlock } from '../helpers/broken-setups.js';
 import { createAuthority, issue, type Authority, type Issued } from '../helpers/certificates.js';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { run } from '../../lib/cli/doctor.js';
 import { proxyChoice } from '../../lib/config/address.js';
 import { resolveOptions } from '../../lib/config/resolve-options.js';
-import { explainFault } from '../../lib/exchange/explain-fault.js';
+import { explainFault } from '../../lib/exchange/fault.js';
 import { commandIo } from '../helpers/command-io.js';
 import { startConnectProxy, type ConnectProxy } from '../helpers/connect-proxy.js';
 import { rawServer } from '../helpers/loopback.js';

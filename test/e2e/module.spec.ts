@@ -37,7 +37,7 @@ import {
 } from 'nestjs-service';
 import { ServiceSimulator } from 'nestjs-service/testing';
 import { type StartableClient } from '../../lib/engine/create-client.js';
-import { CLIENT } from '../../lib/module/definition.js';
+import { CLIENT } from '../../lib/module/providers.js';
 import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
 import { startSimulator } from '../helpers/simulators.js';
 import { modulesOfBlock, rejection } from '../helpers/start-module.js';

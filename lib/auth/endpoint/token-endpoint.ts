@@ -4,12 +4,11 @@ import { type OAuthSettings } from '../../config/resolve-options.js';
 import { REREAD_MS, Rotating } from '../../config/rotating.js';
 import { readInTime, type Secret } from '../../config/secret.js';
 import { type DescribeOption, ServiceTokenError } from '../../errors/index.js';
-import { certificateVerdict, isCertain } from '../../exchange/client-certificate.js';
-import { faultWords } from '../../exchange/explain-fault.js';
+import { certificateVerdict, isCertain } from '../../exchange/response.js';
+import { faultWords, hadDeadConnection, captureOutcome } from '../../exchange/fault.js';
 import { type Exchange, type ExchangeResponse } from '../../exchange/io.js';
-import { hadDeadConnection, captureOutcome } from '../../exchange/fault.js';
-import { eventErrorCode, type OnCall, reportCall } from '../../telemetry/call-event.js';
-import { certificateRefusedError } from '../../tls/certificate-error.js';
+import { eventErrorCode, type OnCall, reportCall } from '../../telemetry/telemetry.js';
+import { certificateRefusedError } from '../../tls/certificate-summary.js';
 import { type Identity } from '../../tls/client-identity.js';
 import {
   type TokenCredentials,

@@ -11,10 +11,15 @@ import {
   ServiceTokenError,
   type TokenErrorCode,
 } from '../../errors/index.js';
-import { asksLateForCertificate } from '../../exchange/client-certificate.js';
+import {
+  asksLateForCertificate,
+  bodyKind,
+  isFromSidecar,
+  isJsonObject,
+  parseBody,
+} from '../../exchange/response.js';
 import { type ExchangeResponse } from '../../exchange/io.js';
-import { bodyKind, isFromSidecar, isJsonObject, parseBody } from '../../exchange/response.js';
-import { type ExplainedFault, explainFault, type FaultPlace } from '../../exchange/explain-fault.js';
+import { type ExplainedFault, explainFault, type FaultPlace } from '../../exchange/fault.js';
 import { API_SCOPE } from '../access-token.js';
 
 /** The token endpoint. */

@@ -7,7 +7,7 @@ import { entryOf, OPTIONS, valueOf } from '../../config/options.js';
 import { isFile, isPlainPath } from '../../config/secret.js';
 import { variableOf, variablesOf } from '../../config/variables.js';
 import { type Configuration } from '../../engine/read-configuration.js';
-import { isUnsupportedInTls13 } from '../../exchange/client-certificate.js';
+import { isUnsupportedInTls13 } from '../../exchange/response.js';
 import { formatDate } from '../../time/time.js';
 import { daysLeft, describeCertificate, isDueForRenewal, summarize } from '../../tls/certificate-summary.js';
 import { type LoadedIdentity } from '../../tls/material/check-identity.js';

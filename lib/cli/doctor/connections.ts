@@ -4,7 +4,7 @@ import { createClient, systemIo } from '../../engine/create-client.js';
 import { messageSentence, type ServiceApiError, ServiceError } from '../../errors/index.js';
 import { type Exchange } from '../../exchange/io.js';
 import { parseHttpDate } from '../../exchange/response.js';
-import { SILENT } from '../../telemetry/log.js';
+import { SILENT } from '../../telemetry/telemetry.js';
 import { systemClock, within } from '../../time/time.js';
 import { type ClientIdentity } from '../../tls/client-identity.js';
 import { type HandshakeFacts, judgeClientCertificate, judgeServer, shakeHands } from './handshake.js';

@@ -3,26 +3,23 @@ import { isIP } from 'node:net';
 import { connect, type DetailedPeerCertificate, type SecureContext, type TLSSocket } from 'node:tls';
 import { type Secret } from '../../config/secret.js';
 import { type CertificateSummary, cleanText } from '../../errors/index.js';
-import {
-  type CertificateVerdict,
-  isUnsupportedInTls13,
-  verdictOfEnd,
-} from '../../exchange/client-certificate.js';
+import { type CertificateVerdict, isUnsupportedInTls13, verdictOfEnd } from '../../exchange/response.js';
 import {
   explainFault,
   type ExplainedFault,
   type FaultPlace,
   faultWords,
-} from '../../exchange/explain-fault.js';
-import { classify, type ClassifiedError, CONNECT_TIMEOUT } from '../../exchange/fault.js';
+  classify,
+  type ClassifiedError,
+  CONNECT_TIMEOUT,
+} from '../../exchange/fault.js';
 import { formatDate } from '../../time/time.js';
-import { explainCertificate } from '../../tls/certificate-error.js';
-import { summarize } from '../../tls/certificate-summary.js';
-import { attemptTimeoutPerAddress, authorityOf, ProxyTunnel } from '../../tls/connections/proxy-tunnel.js';
+import { explainCertificate, summarize } from '../../tls/certificate-summary.js';
+import { attemptTimeoutPerAddress, authorityOf, ProxyTunnel } from '../../tls/connections/connectors.js';
 import { failed, type Finding, ok, skipped, warning } from './report.js';
 
 /** A server that the doctor connects to, and the option that sets its address. */
-export interface ServerPlace extends FaultPlace {
+interface ServerPlace extends FaultPlace {
   host: string;
   port: number;
   proxy?: Secret;

@@ -18,7 +18,7 @@ import { ExchangeFault } from '../../exchange/fault.js';
 import { CallResponse } from '../../http/call-response.js';
 import { toResponseError, faultToError } from '../../http/call-error.js';
 import { Call, type ErrorClient } from '../../http/call.js';
-import { certificateRefusedError } from '../../tls/certificate-error.js';
+import { certificateRefusedError } from '../../tls/certificate-summary.js';
 import { type GivenAnswer, toExchangeResponse } from './exchange-double.js';
 
 /**

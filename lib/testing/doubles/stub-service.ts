@@ -1,6 +1,6 @@
 import { type FactoryProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { CLIENT, MODULE_NAME, type ModuleName } from '../../module/definition.js';
+import { CLIENT, MODULE_NAME, type ModuleName } from '../../module/providers.js';
 import { checkDoubleName, checkDoubles, type RecordedCall, type ServiceStubOptions } from './doubles.js';
 import { type ClientStub, makeStubbedClient } from './stubbed-client.js';
 

@@ -6,7 +6,7 @@ import { createConfiguredClient, type StartableClient, systemIo } from '../../en
 import { readConfiguration } from '../../engine/read-configuration.js';
 import { type ExchangeRequest } from '../../exchange/io.js';
 import { parseJson } from '../../exchange/response.js';
-import { SILENT } from '../../telemetry/log.js';
+import { SILENT } from '../../telemetry/telemetry.js';
 import { type IdentityStatus } from '../../tls/identity-source.js';
 import { daysLeft } from '../../tls/certificate-summary.js';
 import { readQuery } from '../route-table.js';

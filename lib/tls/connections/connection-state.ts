@@ -25,7 +25,7 @@ const JUST_USED_MS = 2;
 
 type FinishedRequest = ClientRequest & { res?: IncomingMessage | null };
 /** A connection with its last request. Node's own agent reads `_httpMessage` and `res` too, but the type definitions leave them out. */
-export type UsedConnection = Duplex & { _httpMessage?: FinishedRequest | null };
+type UsedConnection = Duplex & { _httpMessage?: FinishedRequest | null };
 
 /** The connections to one origin with one client certificate. */
 export interface Pool {

@@ -4,9 +4,8 @@ import { isIP, type Socket } from 'node:net';
 import { type Duplex } from 'node:stream';
 import { setImmediate, systemClock, within } from '../../time/time.js';
 import { ConnectionState, detectUnreadInput, type Pool } from './connection-state.js';
-import { type Connector, failToConnect, originOf, serverNameOf } from './connectors.js';
+import { type Connector, failToConnect, originOf, serverNameOf, KEEP_ALIVE_MS } from './connectors.js';
 import { type IdleSettings, OriginState } from './origin-state.js';
-import { KEEP_ALIVE_MS } from './proxy-tunnel.js';
 
 export interface AgentSettings extends Partial<IdleSettings> {
   /** Maximum number of connections to one origin with one client certificate. */

@@ -6,7 +6,7 @@ import {
 import { TokenCache, type TokenCacheSettings } from '../../../lib/auth/token-cache.js';
 import { type Clock } from '../../../lib/time/time.js';
 import { type DescribeOption } from '../../../lib/errors/index.js';
-import { SILENT, type Log } from '../../../lib/telemetry/log.js';
+import { SILENT, type Log } from '../../../lib/telemetry/telemetry.js';
 
 interface CacheSetUp extends Partial<TokenCacheSettings> {
   source: TokenSource;

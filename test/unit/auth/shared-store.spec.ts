@@ -14,7 +14,7 @@ import { type Rotating } from '../../../lib/config/rotating.js';
 import { Secret } from '../../../lib/config/secret.js';
 import { type TokenStore } from '../../../lib/config/options.js';
 import { ServiceConnectionError, ServiceTokenError } from '../../../lib/errors/index.js';
-import { SILENT } from '../../../lib/telemetry/log.js';
+import { SILENT } from '../../../lib/telemetry/telemetry.js';
 import { momentOf, systemClock, nextTurn, sleep } from '../../../lib/time/time.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { inSoak } from '../../helpers/in-soak.js';

@@ -4,7 +4,7 @@ import { types } from 'node:util';
 import { type AccessToken, type TokenRequestContext } from '../../../lib/auth/access-token.js';
 import { type TokenCache } from '../../../lib/auth/token-cache.js';
 import { ServiceConnectionError, ServiceTokenError, type TokenErrorCode } from '../../../lib/errors/index.js';
-import { SILENT } from '../../../lib/telemetry/log.js';
+import { SILENT } from '../../../lib/telemetry/telemetry.js';
 import { momentOf, systemClock, sleep } from '../../../lib/time/time.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
 import { FakeSource, makeCache } from './fakes.js';

@@ -15,7 +15,7 @@ import {
 import { exchange as systemExchange } from '../../../lib/exchange/exchange.js';
 import { type Exchange, type ExchangeRequest } from '../../../lib/exchange/io.js';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/fault.js';
-import { type OnCall, type ServiceCallEvent } from '../../../lib/telemetry/call-event.js';
+import { type OnCall, type ServiceCallEvent } from '../../../lib/telemetry/telemetry.js';
 import { alertingServer } from '../../helpers/alerting-server.js';
 import { createAuthority, type Authority, type Issued } from '../../helpers/certificates.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { Duplex } from 'node:stream';
 import { createServer as createTlsServer, type TlsOptions, TLSSocket } from 'node:tls';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { certificateVerdict, isCertain, verdictOfEnd } from '../../../lib/exchange/client-certificate.js';
+import { certificateVerdict, isCertain, verdictOfEnd } from '../../../lib/exchange/response.js';
 import { classify, ExchangeFault } from '../../../lib/exchange/fault.js';
 import { exchange, ExchangeProgress } from '../../../lib/exchange/exchange.js';
 import { type ExchangeRequest } from '../../../lib/exchange/io.js';

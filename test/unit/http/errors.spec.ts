@@ -15,12 +15,11 @@ import {
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
 import { Secret } from '../../../lib/config/secret.js';
-import { verdictOfEnd } from '../../../lib/exchange/client-certificate.js';
+import { verdictOfEnd } from '../../../lib/exchange/response.js';
 import { ExchangeFault, type ExchangeFaultDetails } from '../../../lib/exchange/fault.js';
 import { Call } from '../../../lib/http/call.js';
 import { answerOf, type ExceptionAnswer, toHttpException } from '../../../lib/answers/answer.js';
-import { explainResponse, isCredentialFault } from '../../../lib/http/explain-response.js';
-import { faultToError } from '../../../lib/http/call-error.js';
+import { explainResponse, isCredentialFault, faultToError } from '../../../lib/http/call-error.js';
 import { ServiceExceptionFilter } from '../../../lib/answers/service-exception.filter.js';
 import { describeOption } from '../../helpers/describe-option.js';
 import { clientOf } from './setup.js';

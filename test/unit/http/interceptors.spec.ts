@@ -4,7 +4,7 @@ import { type RequestListener } from 'node:http';
 import { type ServiceConnectionError } from '../../../lib/errors/index.js';
 import { type Call } from '../../../lib/http/call.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
-import { type ServiceCallEvent } from '../../../lib/telemetry/call-event.js';
+import { type ServiceCallEvent } from '../../../lib/telemetry/telemetry.js';
 import { nextTurn } from '../../../lib/time/time.js';
 import { until } from '../../helpers/until.js';
 import { errorOf, failing, setUp } from './setup.js';

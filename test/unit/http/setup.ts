@@ -11,7 +11,7 @@ import { CallsInFlight } from '../../../lib/auth/calls-in-flight.js';
 import { type CallAuthenticator, type ClientContext } from '../../../lib/http/call.js';
 import { type RetryBudget } from '../../../lib/http/repeatability.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
-import { SILENT } from '../../../lib/telemetry/log.js';
+import { SILENT } from '../../../lib/telemetry/telemetry.js';
 import { exchangeDouble, type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { systemClock } from '../../../lib/time/time.js';
 import { httpServer } from '../../helpers/loopback.js';

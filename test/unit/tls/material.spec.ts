@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type PemValue } from '../../../lib/config/secret.js';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
-import { isUnsupportedInTls13 } from '../../../lib/exchange/client-certificate.js';
+import { isUnsupportedInTls13 } from '../../../lib/exchange/response.js';
 import { daysLeft, keyTypeOf } from '../../../lib/tls/certificate-summary.js';
 import {
   createAuthority,

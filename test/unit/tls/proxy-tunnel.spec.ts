@@ -9,9 +9,8 @@ import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { Secret } from '../../../lib/config/secret.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
-import { tlsConnector } from '../../../lib/tls/connections/connectors.js';
+import { tlsConnector, ProxyTunnel } from '../../../lib/tls/connections/connectors.js';
 import { KeepAliveAgent } from '../../../lib/tls/connections/keep-alive-agent.js';
-import { ProxyTunnel } from '../../../lib/tls/connections/proxy-tunnel.js';
 import { createAuthority, issue, type Authority, type Issued } from '../../helpers/certificates.js';
 import { blockEventLoop } from '../../helpers/block-event-loop.js';
 import {
