@@ -9,6 +9,7 @@ delete process.env.NODE_EXTRA_CA_CERTS;
 export default {
   // Not by <rootDir>, which Stryker does not know.
   testEnvironment: `${import.meta.dirname}/test/helpers/node-environment.mjs`,
+  testSequencer: `${import.meta.dirname}/test/helpers/e2e-first.mjs`,
   // Tests wait more than they compute: two workers for each core.
   maxWorkers: 2 * availableParallelism(),
   // Generous, for machines that are busy with other things: no test waits for it.
