@@ -1,15 +1,12 @@
 // How many round trips a call waits for: nginx as it is by default (idle connections live for 75 s, which it does not announce),
 // behind a relay that makes it a distant server. Ratios alone; a cell is the median of three clients, the least and the most.
 import got from 'got';
-import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
 import https from 'node:https';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { built, publishTable, spread, startProcess } from './harness.mjs';
+import { startNginx } from './nginx.mjs';
 import { APP_TOKEN, mtlsOptions } from './service.mjs';
 
 const ROUND_TRIP_MS = 60;
@@ -21,50 +18,14 @@ const IDLE_S = [1, 3, 10, 40, 58];
 const CLIENT_ID = '7d1f6a4e-3c52-4e0b-9a55-0f8f6e1c2b3a';
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
-async function startNginx(authority) {
-  const server = await authority.issue({ server: ['localhost'] }, { commonName: 'localhost' });
-  const folder = mkdtempSync(join(tmpdir(), 'round-trips-'));
-  const [port, hastyPort] = [await freePort(), await freePort()];
-  const files = { 'tls.crt': server.certificate, 'tls.key': server.privateKey, 'ca.pem': authority.chain };
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `${name}_temp_path ${name};`,
-  );
-  const token = (life) =>
-    `return 200 '{"access_token":"${'x'.repeat(600)}","token_type":"bearer","expires_in":${life}}';`;
-  writeFileSync(
-    join(folder, 'nginx.conf'),
-    `daemon off; master_process off; pid nginx.pid; events {} http { access_log off; ${temporary.join(' ')}
-    default_type application/json;
-    server {
-      listen 127.0.0.1:${port} ssl; ssl_protocols TLSv1.3;
-      ssl_certificate tls.crt; ssl_certificate_key tls.key; ssl_client_certificate ca.pem; ssl_verify_client optional;
-      location / { return 200 '{"ok":true}'; }
-      location /oauth2/token { ${token(3600)} }
-      location /short/oauth2/token { ${token(5)} }
-    }
-    server {
-      listen 127.0.0.1:${hastyPort} ssl; keepalive_timeout ${HASTY_S}s;
-      ssl_certificate tls.crt; ssl_certificate_key tls.key;
-      location / { return 200 '{"ok":true}'; }
-    } }`,
-  );
-  const nginx = spawn('nginx', ['-p', folder, '-c', 'nginx.conf', '-e', 'stderr'], { stdio: 'ignore' });
-  await sleep(500);
-  const stop = () => {
-    nginx.kill();
-    rmSync(folder, { recursive: true });
-  };
-  return { port, hastyPort, stop };
-}
-
-async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
+const token = (life) =>
+  `return 200 '{"access_token":"${'x'.repeat(600)}","token_type":"bearer","expires_in":${life}}';`;
+const SERVERS = [
+  `ssl_protocols TLSv1.3; ssl_client_certificate ca.pem; ssl_verify_client optional;
+  location /oauth2/token { ${token(3600)} }
+  location /short/oauth2/token { ${token(5)} }`,
+  `keepalive_timeout ${HASTY_S}s;`,
+];
 
 /** This module. `life`: of its tokens, in seconds. */
 async function ours(origin, api, { oauth = false, isShort = false, idleTimeout } = {}) {
@@ -167,9 +128,37 @@ const idle = (method, seconds) => ({
     await measure(() => client[method]());
   },
 });
+/** A POST on a host that makes a GET now and then. */
+const besideGets = (everyS, idleS) => ({
+  run: async (client, measure) => {
+    for (let count = 0; count < 3; count += 1) {
+      await client.get();
+      await sleep((count < 2 ? everyS : idleS) * 1_000);
+    }
+    await measure(() => client.post());
+  },
+});
 const IDLE_SCENES = ['get', 'post'].flatMap((method) =>
   IDLE_S.map((seconds) => [`${method.toUpperCase()} after ${seconds} s`, idle(method, seconds)]),
 );
+const LEARNED_SCENES = [
+  ['GETs each 45 s, POST after 10 s', besideGets(45, 10)],
+  ['GETs each 45 s, POST after 20 s', besideGets(45, 20)],
+  ['GETs each 20 s, POST after 9 s', besideGets(20, 9)],
+  ['GETs each 20 s, POST after 20 s', besideGets(20, 20)],
+  [
+    'POSTs alone, each 20 s',
+    {
+      run: async (client, measure) => {
+        for (let count = 0; count < 3; count += 1) {
+          await client.post();
+          await sleep(20_000);
+        }
+        await measure(() => client.post());
+      },
+    },
+  ],
+];
 const OTHER_SCENES = [
   ['first call, OAuth', { oauth: true, run: (client, measure) => measure(() => client.get()) }],
   [
@@ -277,13 +266,15 @@ else {
     ca: authority.chain,
   }));
   const otherTls = { certificate: otherPems.cert, privateKey: otherPems.key, chain: otherPems.ca };
-  const nginx = await startNginx(authority);
+  const nginx = await startNginx(authority, SERVERS);
   const roundTripsMs = [ROUND_TRIP_MS, FAR_MS];
-  const delay = await startProcess('delay', { port: nginx.port, roundTripsMs });
-  const hasty = await startProcess('delay', { port: nginx.hastyPort, roundTripsMs });
+  const [delay, hasty] = await Promise.all(
+    nginx.ports.map((port) => startProcess('delay', { port, roundTripsMs })),
+  );
   const api = { ports: delay.ports, hastyPorts: hasty.ports, pems, otherPems, otherTls };
   try {
     await table('After a quiet time', IDLE_SCENES, api, ROUND_TRIP_MS);
+    await table('After a quiet time, for a POST without a key', LEARNED_SCENES, api, ROUND_TRIP_MS);
     for (const ms of roundTripsMs) await table('New connections', OTHER_SCENES, api, ms);
     await aimedPosts(api);
   } finally {

@@ -2,6 +2,7 @@
 //
 //   npm run bench [-- tokens memory boot calls round-trips]
 //   npm run bench -- compare [commit] [--delay <ms>]
+//   npm run bench -- doubts [commit]
 //
 // Prints tables of medians and ratios. A run of all parts writes the figures of README.md too. Never fails for a figure; exits
 // 1 where a part itself broke. All of it runs on the Node that runs this file.
@@ -75,11 +76,15 @@ const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: { delay: { type: 'string', default: '0' } },
 });
-const compares = positionals[0] === 'compare';
-const named = compares ? ['compare'] : positionals;
-const unknown = named.filter((part) => !PARTS.includes(part) && part !== 'compare');
+/** The parts that run beside the build of another commit. */
+const COMPARING = ['compare', 'doubts'];
+const compares = COMPARING.includes(positionals[0]);
+const named = compares ? [positionals[0]] : positionals;
+const unknown = named.filter((part) => !PARTS.includes(part) && !compares);
 if (unknown.length > 0) {
-  console.error(`Unknown: ${unknown.join(' ')}. Parts: ${PARTS.join(', ')}; or compare [commit] alone.`);
+  console.error(
+    `Unknown: ${unknown.join(' ')}. Parts: ${PARTS.join(', ')}; or compare [commit] or doubts [commit] alone.`,
+  );
   process.exit(2);
 }
 

@@ -16,8 +16,11 @@ function relay(from, to, delayMs, firstDelayMs = delayMs) {
   from.on('close', () => later(() => to.destroy()));
 }
 
-async function listen(port, roundTripMs) {
+/** The ports take turns, as the backends behind one address do. */
+async function listen(ports, roundTripMs) {
+  let connections = 0;
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    const port = ports[connections++ % ports.length];
     const upstream = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
     relay(client, upstream, roundTripMs / 2, roundTripMs * 1.5);
     relay(upstream, client, roundTripMs / 2);
@@ -27,8 +30,13 @@ async function listen(port, roundTripMs) {
 }
 
 respond(async ({ port, roundTripsMs }) => {
+  const backends = [port].flat();
   const ports = {};
   // Two addresses each: of the API and of the token endpoint.
-  for (const ms of roundTripsMs) ports[ms] = await Promise.all([listen(port, ms), listen(port, ms)]);
-  return { ready: { ports }, answer: () => ({}) };
+  for (const ms of roundTripsMs) ports[ms] = await Promise.all([listen(backends, ms), listen(backends, ms)]);
+  const answer = ({ backends: next }) => {
+    backends.splice(0, Infinity, ...next);
+    return {};
+  };
+  return { ready: { ports }, answer };
 });
