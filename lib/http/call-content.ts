@@ -38,6 +38,54 @@ export function notEncoded(property: string, error: unknown): ServiceRequestErro
   return ServiceRequestError.of(property, cleanText(`could not be encoded (${String(message)})`, [], 200));
 }
 
+/**
+ * Carries a body through axios, which copies plain objects when it merges options. A copy would lose numbers of JSON.rawJSON() and a
+ * toJSON() that is not enumerable, and could not be made of an object that contains itself.
+ */
+class CarriedBody {
+  constructor(readonly data: unknown) {}
+}
+
+/** The options of a call for axios. */
+export function carryBody<T extends { data?: unknown }>(config: T): T {
+  const { data } = config;
+  return typeof data === 'object' && data !== null ? { ...config, data: new CarriedBody(data) } : config;
+}
+
+/**
+ * Puts the body back, before a function of the host application sees the options.
+ * @param copies whether such a function follows, which may change the body. The caller may send its own object again.
+ */
+export function takeBody(config: InternalAxiosRequestConfig, copies: boolean): void {
+  const carried: unknown = config.data;
+  if (!(carried instanceof CarriedBody)) return;
+  try {
+    config.data = copies ? copyOf(carried.data, new Map()) : carried.data;
+  } catch {
+    // It is nested too deep, and will be refused when it is encoded.
+    config.data = carried.data;
+  }
+}
+
+/** Copies plain objects and lists. What JSON.stringify() writes in a form of its own stays the same object. */
+function copyOf(value: unknown, copies: Map<object, unknown>): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (copies.has(value)) return copies.get(value);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
+  const { isRawJSON } = JSON as { isRawJSON?: (given: unknown) => boolean };
+  const isOwnForm = typeof (value as { toJSON?: unknown }).toJSON === 'function' || isRawJSON?.(value);
+  if (isOwnForm || !(isPlain || Array.isArray(value))) return value;
+  const copy: object = Array.isArray(value) ? [] : {};
+  copies.set(value, copy);
+  for (const [key, each] of Object.entries(value)) {
+    // A plain assignment to `__proto__` would set the prototype.
+    const property = { value: copyOf(each, copies), writable: true, enumerable: true, configurable: true };
+    Object.defineProperty(copy, key, property);
+  }
+  return copy;
+}
+
 const FORM = 'application/x-www-form-urlencoded;charset=utf-8';
 
 /** A string that begins like a JSON object or array. */

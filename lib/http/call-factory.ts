@@ -4,7 +4,7 @@ import { checkSignal, checkTimeout, MAX_RESPONSE_BYTES } from '../config/http.op
 import { ServiceRequestError } from '../errors/index.js';
 import { ignoreErrors } from '../telemetry/telemetry.js';
 import { Call, type CallDetails, type ClientContext } from './call.js';
-import { notEncoded, prepareBody } from './call-content.js';
+import { notEncoded, prepareBody, takeBody } from './call-content.js';
 import {
   checkIdempotencyKey,
   checkRepeatable,
@@ -59,6 +59,7 @@ export class CallFactory {
     }
     refuseAxiosOptions(config, identity.httpsAgent);
     config.headers = AxiosHeaders.from(config.headers);
+    takeBody(config, hostCall !== undefined || config.transformRequest !== undefined);
     prepareBody(config);
     checkResponseType(config.responseType);
     const call = this.#makeCall(config, this.#locate(config, hostCall), hostCall);

@@ -2,6 +2,7 @@ import axios, {
   AxiosHeaders,
   type AxiosAdapter,
   type AxiosRequestConfig,
+  type InternalAxiosRequestConfig,
   type AxiosResponse,
   Axios,
   type AxiosInstance,
@@ -11,7 +12,7 @@ import axios, {
 import { type ServiceApiError } from '../errors/index.js';
 import { AuthHeadersInterceptor, takeCall } from './auth-headers.interceptor.js';
 import { type CallAuthenticator, type ClientContext, sentCorrelationId } from './call.js';
-import { encodeBody } from './call-content.js';
+import { carryBody, encodeBody, takeBody } from './call-content.js';
 import { toResponseError } from './call-error.js';
 import { type CallConfig, CallFactory } from './call-factory.js';
 import { CallObserver } from './call-observer.js';
@@ -164,7 +165,7 @@ function rethrow(error: unknown): never {
 class HostCalls {
   /** Whether the host application has interceptors of its own. */
   areIntercepted = false;
-  readonly #send: (target: unknown, options?: unknown) => Promise<unknown>;
+  readonly #send: (config: CallConfig) => Promise<unknown>;
 
   constructor(
     private readonly made: Axios,
@@ -181,13 +182,11 @@ class HostCalls {
     let hostCall: HostCall | undefined;
     let response: ServiceResponse;
     try {
-      if (this.areIntercepted) {
-        const url = typeof target === 'string' ? { url: target } : undefined;
-        const config = { ...((url ? options : target) as CallConfig), ...url };
-        hostCall = this.#begin(config);
-        const work = () => this.#send(config);
-        response = throwFailure((await (hostCall ? hostCall.run(work) : work())) as ServiceResponse);
-      } else response = throwFailure((await this.#send(target, options)) as ServiceResponse);
+      const given = typeof target === 'string' ? { ...(options as object), url: target } : (target ?? {});
+      const config = carryBody((this.areIntercepted ? { ...given } : given) as CallConfig);
+      if (this.areIntercepted) hostCall = this.#begin(config);
+      const work = () => this.#send(config);
+      response = throwFailure((await (hostCall ? hostCall.run(work) : work())) as ServiceResponse);
     } catch (error) {
       if (error instanceof HiddenError) throw error.reason;
       throw hostCall ? hostCall.toCallerError(error) : error;
@@ -216,14 +215,24 @@ class HostCalls {
   }
 }
 
+/** Lets a function of the host application see the body of a call. */
+function withBody<T>(run: (config: InternalAxiosRequestConfig) => T) {
+  return (config: InternalAxiosRequestConfig): T => {
+    takeBody(config, true);
+    return run(config);
+  };
+}
+
 /** Makes what axios.create() returns: a function that also has the methods. */
 function asInstance(made: Axios, calls: HostCalls): AxiosInstance {
   const { defaults, interceptors } = made;
-  for (const manager of Object.values(interceptors) as { use: (...given: unknown[]) => number }[]) {
+  for (const manager of Object.values(interceptors) as (typeof interceptors.request)[]) {
     const use = manager.use.bind(manager);
-    manager.use = (...given) => {
+    manager.use = (fulfilled, rejected, options) => {
       calls.areIntercepted = true;
-      return use(...given);
+      if (manager !== interceptors.request) return use(fulfilled, rejected, options);
+      const runWhen = options?.runWhen && withBody(options.runWhen);
+      return use(fulfilled && withBody(fulfilled), rejected, options && { ...options, runWhen });
     };
   }
   // axios's methods, such as get(), call this function too.
@@ -232,9 +241,15 @@ function asInstance(made: Axios, calls: HostCalls): AxiosInstance {
   made.request = request as never;
   const names = Object.getOwnPropertyNames(Axios.prototype).filter((name) => name !== 'constructor');
   const methods = names.map((name) => [name, (made[name as 'request'] as () => unknown).bind(made)]);
+  // Axios's own methods would copy the body.
+  const post = (method: string) => (url: string, data: unknown, config?: object) =>
+    request({ ...config, method, url, data });
   const create = (config?: CreateAxiosDefaults): AxiosInstance =>
     axios.create({ ...(defaults as CreateAxiosDefaults), ...config });
   return Object.assign(request, Object.fromEntries(methods), {
+    post: post('post'),
+    put: post('put'),
+    patch: post('patch'),
     defaults,
     interceptors,
     create,

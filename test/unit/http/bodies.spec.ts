@@ -1,8 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import globalAxios from 'axios';
+import globalAxios, { type AxiosInstance, type InternalAxiosRequestConfig } from 'axios';
 import { ArrayNotEmpty, IsOptional, IsString, Length } from 'class-validator';
 import { createReadStream } from 'node:fs';
 import { Duplex, PassThrough, Readable, Transform } from 'node:stream';
+import { lastValueFrom } from 'rxjs';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
 import { checkTimeout } from '../../../lib/config/http.options.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
@@ -11,7 +12,7 @@ import { validateInput } from '../../../lib/http/validate-input.js';
 // A host application may change the defaults of axios before it loads this package.
 const axiosOwn = globalAxios.defaults.transformRequest;
 globalAxios.defaults.transformRequest = [() => 'of the host'];
-const { errorOf, setUp } = await import('./setup.js');
+const { errorOf, failing, setUp } = await import('./setup.js');
 
 const buffer = new TextEncoder().encode('0123456789').buffer;
 const file = new File(['bytes'], 'n.txt', { type: 'text/x' });
@@ -279,6 +280,147 @@ describe('Request bodies', () => {
       await axios.post('/a', data);
       expect(arrived.pop()?.body).toBe(JSON.stringify(data));
     }
+  });
+});
+
+describe('The body of a call, on its way to the service', () => {
+  /** Node 22 and later have JSON.rawJSON(). */
+  const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown };
+  class Amount {
+    constructor(readonly text: string) {}
+    toJSON(): string {
+      return this.text;
+    }
+  }
+  const withHidden = (value: object): object =>
+    Object.defineProperty(value, 'toJSON', { value: () => 'hidden', enumerable: false });
+  const make = () => ({
+    amount: new Amount('10.50'),
+    hidden: { in: withHidden({ lost: 1 }) },
+    list: [{ raw: rawJSON?.('10.50') }, undefined, [new Amount('1.0')]],
+    raw: rawJSON?.('1.10'),
+    none: undefined,
+    ['__proto__']: { own: 1 },
+    map: new Map(),
+    at: new Date(0),
+  });
+
+  const WAYS: [string, (axios: AxiosInstance, data: unknown) => Promise<unknown>][] = [
+    ['http.post', (axios, data) => new ServiceHttpService(axios).post('/a', data)],
+    ['http.put', (axios, data) => new ServiceHttpService(axios).put('/a', data)],
+    ['http.patch', (axios, data) => new ServiceHttpService(axios).patch('/a', data)],
+    ['http.delete', (axios, data) => new ServiceHttpService(axios).delete('/a', { data })],
+    ['http.request', (axios, data) => new ServiceHttpService(axios).request('/a', { method: 'POST', data })],
+    [
+      'http.response',
+      (axios, data) => new ServiceHttpService(axios).response({ url: '/a', method: 'POST', data }),
+    ],
+    ['axiosRef.request', (axios, data) => axios.request({ url: '/a', method: 'POST', data })],
+    ['axiosRef.post', (axios, data) => axios.post('/a', data)],
+    ['axiosRef itself', (axios, data) => axios('/a', { method: 'PUT', data })],
+    [
+      'httpService.put',
+      (axios, data) => lastValueFrom(new ServiceHttpService(axios).httpService.put('/a', data)),
+    ],
+  ];
+
+  describe.each<[string, (axios: AxiosInstance) => void]>([
+    ['without interceptors', () => undefined],
+    ['with an interceptor', (axios) => void axios.interceptors.request.use((config) => config)],
+    [
+      'with an interceptor that copies the options',
+      (axios) => void axios.interceptors.request.use((config) => ({ ...config })),
+    ],
+    [
+      'with an interceptor for some calls',
+      (axios) => void axios.interceptors.request.use((config) => config, null, { runWhen: () => true }),
+    ],
+  ])('%s', (_, prepare) => {
+    it.each(WAYS)('is what JSON.stringify() writes of it: %s', async (__, send) => {
+      const { axios, arrived } = await setUp();
+      prepare(axios);
+      const data = make();
+      await send(axios, data);
+      expect(arrived[0]?.body).toBe(JSON.stringify(data));
+    });
+
+    it.each<[string, () => unknown]>([
+      [
+        'contains itself',
+        () => Object.assign([{}], { 0: {} }).map((each) => Object.assign(each, { each }))[0],
+      ],
+      [
+        'is 20,000 levels deep',
+        () => {
+          let value: object = {};
+          for (let level = 0; level < 20_000; level += 1) value = { value };
+          return value;
+        },
+      ],
+    ])('is refused if it %s', async (__, makeBad) => {
+      const { axios, arrived } = await setUp();
+      prepare(axios);
+      for (const [, send] of WAYS)
+        expect(await errorOf(send(axios, makeBad()))).toMatchObject({ faults: [{ property: 'data' }] });
+      expect(arrived).toHaveLength(0);
+    });
+  });
+
+  it.each(WAYS)(
+    "can be changed in place by the host application's functions, but not for the caller: %s",
+    async (_, send) => {
+      const change = (data: unknown): void => {
+        const { list } = data as { list: { id: number }[] };
+        list[0].id += 1;
+      };
+      const data = { list: [{ id: 1 }] };
+      const intercepted = await setUp();
+      intercepted.axios.interceptors.request.use((config) => (change(config.data), config));
+      await send(intercepted.axios, data);
+      const transformed = await setUp();
+      transformed.axios.defaults.transformRequest = (body: unknown) => (change(body), body);
+      await send(transformed.axios, data);
+      expect([...intercepted.arrived, ...transformed.arrived].map(({ body }) => body)).toEqual(
+        Array(2).fill('{"list":[{"id":2}]}'),
+      );
+      expect(data).toEqual({ list: [{ id: 1 }] });
+    },
+  );
+
+  it('is the same object for each function of the host application, and never one of ours', async () => {
+    const { axios, arrived } = await setUp();
+    const seen: unknown[] = [];
+    const see = (data: unknown): void => void seen.push(data);
+    axios.interceptors.request.use((config) => (see(config.data), config));
+    axios.interceptors.request.use((config) => (see(config.data), config), null, {
+      runWhen: (config) => (see(config.data), true),
+    });
+    axios.interceptors.response.use(({ config, ...rest }) => (see(config.data), { config, ...rest }));
+    const own = new Amount('1');
+    const transformRequest = (data: unknown) => (see(data), data);
+    await axios.request({ url: '/a', method: 'POST', data: { own }, transformRequest });
+    expect(seen).toHaveLength(5);
+    for (const data of seen) expect(data).toBe(seen[0]);
+    expect(seen[0]).toEqual({ own });
+    expect((seen[0] as { own: unknown }).own).toBe(own);
+    expect(arrived[0]?.body).toBe('{"own":"1"}');
+  });
+
+  it('of a request that an interceptor sends again is that of the options that it passes', async () => {
+    const { axios, arrived } = await setUp({ listener: failing(409) });
+    let config: InternalAxiosRequestConfig | undefined;
+    axios.interceptors.request.use((given) => (config ??= given));
+    axios.interceptors.response.use(undefined, () => {
+      (config!.data as { count: number }).count += 1;
+      return axios.request(config!);
+    });
+    const data = { count: 1, amount: new Amount('2.50') };
+    await axios.post('/a', data);
+    expect(arrived.map(({ body }) => body)).toEqual([
+      '{"count":1,"amount":"2.50"}',
+      '{"count":2,"amount":"2.50"}',
+    ]);
+    expect(data.count).toBe(1);
   });
 });
 
