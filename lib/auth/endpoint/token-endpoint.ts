@@ -19,17 +19,13 @@ import {
 import {
   isSecretRefusal,
   SECRET_UNAVAILABLE,
-  stillFailing,
   tokenConnectionError,
   type TokenPlace,
 } from './token-errors.js';
+import { SecretRefusals } from './secret-refusals.js';
 import { readTokenResponse } from './token-response.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
-/** A refused secret is not sent again for this time. */
-const REMEMBERED_MS = 10_000;
-/** The same for health checks, which never stop: those of a thousand replicas would send 100 wrong passwords a second. */
-const REMEMBERED_FOR_PROBES_MS = 60_000;
 /**
  * Time limit for the first byte of a response on a connection that was idle for over 4 s, and may have died silently. The request
  * is then sent again on another connection, with the rest of its 10 s.
@@ -58,8 +54,7 @@ interface SecretAttempt {
   signal: AbortSignal;
   /** Milliseconds of the monotonic clock, as all times here. */
   endsAt: number;
-  /** Milliseconds for which a refused secret is not sent again. */
-  rememberedMs: number;
+  isProbe?: boolean;
   /** First the secret that is sent, then another one that errors must not show either. */
   secrets: readonly [Secret, ...Secret[]];
 }
@@ -115,17 +110,16 @@ export function rotatingClientSecret(
  * nothing of caching.
  *
  * If the endpoint refuses the secret, the secret is read again from its source, and another one is tried at once. The same
- * secret is not sent again for 10 s, so that 10,000 callers do not send 10,000 wrong passwords. If the refused secret has worked
- * before, it is probably being rotated, and the endpoint knows the new one before the file does. Then callers wait for the new
+ * secret is not sent again for 10 s (`secret-refusals.ts`). If the refused secret has worked before, it is probably being rotated, and the endpoint knows the new one before the file does. Then callers wait for the new
  * secret for up to 2 s.
  */
 export class TokenEndpoint implements TokenSource {
   readonly #options: TokenEndpointOptions;
-  /** The last refusal of a secret: the credentials, its time and the error. */
-  #refusal?: { of: TokenCredentials; at: number; error: ServiceTokenError };
+  readonly #refusals: SecretRefusals;
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
+    this.#refusals = new SecretRefusals(options.clock);
   }
 
   /**
@@ -136,9 +130,9 @@ export class TokenEndpoint implements TokenSource {
    */
   async request(scope: string, { signal, timeoutMs, isProbe }: TokenRequestContext): Promise<TokenGrant> {
     const { clientSecret, clock } = this.#options;
-    const rememberedMs = isProbe ? REMEMBERED_FOR_PROBES_MS : REMEMBERED_MS;
-    const attempt = { scope, signal, endsAt: clock.monotonic() + timeoutMs, rememberedMs };
+    const attempt = { scope, signal, isProbe, endsAt: clock.monotonic() + timeoutMs };
     const secret = await clientSecret.get();
+    this.#refusals.throwIfPaused(scope, this.#credentialsWith(secret));
     try {
       return await this.#send({ ...attempt, secrets: [secret] });
     } catch (error) {
@@ -149,33 +143,38 @@ export class TokenEndpoint implements TokenSource {
     }
   }
 
-  async #send(attempt: SecretAttempt): Promise<TokenGrant> {
-    const { scope, signal, secrets, rememberedMs } = attempt;
+  #send(attempt: SecretAttempt): Promise<TokenGrant> {
+    const credentials = this.#credentialsWith(attempt.secrets[0]);
+    return this.#refusals.send(attempt, credentials, () => this.#sendOnce(attempt));
+  }
+
+  async #sendOnce(attempt: SecretAttempt): Promise<TokenGrant> {
+    const { scope, signal, secrets } = attempt;
     const { clock, clientSecret, identity, place } = this.#options;
     const record: AttemptRecord = { startedAt: clock.monotonic(), attempts: 0 };
-    this.#throwRemembered(secrets[0], scope, record.startedAt - rememberedMs);
     try {
       const grant = readTokenResponse(await this.#post(attempt, record), attempt, place, clock.now());
       this.#report(record);
-      this.#refusal = undefined;
+      if (record.sent) this.#refusals.accept(scope, record.sent);
       clientSecret.accept(secrets[0]);
       identity?.rotation.accept(record.sent?.fingerprint256, 'token');
       return { ...grant, requestedWith: record.sent };
     } catch (error) {
       this.#report(record, eventErrorCode(error, signal));
-      if (isSecretRefusal(error) && record.sent)
-        this.#refusal = { of: record.sent, at: clock.monotonic(), error };
+      if (isSecretRefusal(error) && record.sent) this.#refusals.record(scope, record.sent, error);
       throw error;
     }
   }
 
-  /** Throws the last refusal, if it was of this secret with the certificate in use, and not before `since`. */
-  #throwRemembered(secret: Secret, scope: string, since: number): void {
-    if (!this.#refusal || this.#refusal.at <= since) return;
-    const { of, at, error } = this.#refusal;
-    const isSame =
-      of.secret.equals(secret) && of.fingerprint256 === this.#options.identity?.certificate?.fingerprint256;
-    if (isSame) throw stillFailing(error, scope, at - since);
+  /** These credentials, with the certificate in use. */
+  #credentialsWith(secret: Secret): TokenCredentials {
+    const { place, clientId, identity } = this.#options;
+    return {
+      tokenUrl: place.url.href,
+      clientId,
+      secret,
+      fingerprint256: identity?.certificate?.fingerprint256,
+    };
   }
 
   #report({ startedAt, attempts, response }: AttemptRecord, error?: string): void {
@@ -192,12 +191,11 @@ export class TokenEndpoint implements TokenSource {
    */
   async #post(attempt: SecretAttempt, record: AttemptRecord): Promise<ExchangeResponse> {
     record.attempts += 1;
-    const { identity, place, clientId } = this.#options;
+    const { identity, place } = this.#options;
     const search = identity?.rotation.search('token');
     if (search) await untilAborted(search, attempt.signal);
     const certificate = identity?.certificate;
-    const [secret] = attempt.secrets;
-    record.sent = { tokenUrl: place.url.href, clientId, secret, fingerprint256: certificate?.fingerprint256 };
+    record.sent = this.#credentialsWith(attempt.secrets[0]);
     const outcome = await captureOutcome(() => this.#exchange(attempt, record));
     const { response, fault } = outcome;
     if (hadDeadConnection(fault) && !record.reconnected) {

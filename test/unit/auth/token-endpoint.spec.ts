@@ -23,6 +23,7 @@ import { silentAddress } from '../../helpers/silent-address.js';
 import { mtlsServer } from '../../helpers/mtls-server.js';
 import { rotating, unchanging } from '../../helpers/rotating-certificate.js';
 import { until } from '../../helpers/until.js';
+import { makeCache } from './fakes.js';
 import { type ArrivedRequest, granted, type CannedResponse, tokenServer } from './token-server.js';
 
 const CLIENT_ID = '7d9f3c1e-0000-4000-8000-000000000001';
@@ -82,7 +83,7 @@ function endpointAt({
     const wait = { signal, timeoutMs: 5_000, accepts: () => true, isAwaited: () => true };
     return endpoint.request(scope, { ...wait, ...context });
   };
-  return { clock, request };
+  return { clock, endpoint, request };
 }
 
 /** Creates a TokenEndpoint, and a server on loopback that responds to it. */
@@ -657,7 +658,8 @@ describe('Token endpoint: refused client secret', () => {
     for (const { accessToken } of await Promise.all([refused, ...later]))
       expect(accessToken).toMatch(/^token/);
     const sent = server.arrived.map(({ form }) => form.get('client_secret'));
-    expect([readings.length, sent]).toEqual([2, ['old', 'old', 'new', 'new', 'new', 'new']]);
+    // The refusal of a second scope shows that the secret is wrong for all of them.
+    expect([readings.length, sent]).toEqual([2, ['old', 'old', 'old', 'new', 'new', 'new', 'new']]);
   });
 
   it('sends two wrong secrets once each, and no further request 5 s later', async () => {
@@ -707,6 +709,142 @@ describe('Token endpoint: refused client secret', () => {
     expect([secret.sourceReads, server.arrived.length]).toEqual([readsBefore, 1]);
     await clock.advance(1_000);
     expect(await request('customer.c1')).toMatchObject({ scope: 'customer.c1' });
+  });
+});
+
+describe('Token endpoint: secret refused for some scopes', () => {
+  /** The endpoint refuses the scopes in `refused`. The api scope has had a token. */
+  async function setUpAccepted() {
+    const refused = new Set<string>();
+    const made = await setUp({
+      respond: ({ form }) => {
+        const scope = form.get('scope') ?? '';
+        return refused.has(scope) ? { status: 400, body: { error: 'unauthorized_client' } } : granted(scope);
+      },
+      sourceKind: 'text',
+    });
+    await made.request();
+    const { arrived } = made.server;
+    arrived.length = 0;
+    const requested = () => arrived.splice(0).map(({ form }) => form.get('scope'));
+    const refuse = async (scope: string) => {
+      refused.add(scope);
+      expect(await rejectionOf(made.request(scope))).toMatchObject({ error: 'unauthorized_client' });
+    };
+    return { ...made, refused, requested, refuse };
+  }
+
+  it('pauses for a single customer only, for 1 s, doubling to 30 s, if the secret has been accepted', async () => {
+    const { request, requested, refuse, refused, clock } = await setUpAccepted();
+    for (const seconds of [1, 2, 4, 8, 16, 30, 30]) {
+      await refuse('customer.bad');
+      expect(requested()).toEqual(['customer.bad']);
+      await clock.advance(seconds * 1_000 - 1);
+      expect(await rejectionOf(request('customer.bad'))).toMatchObject({
+        retryAfter: 1,
+        scope: 'customer.{}',
+      });
+      for (const scope of ['api', 'customer.good']) expect(await request(scope)).toMatchObject({ scope });
+      expect(requested()).toEqual(['api', 'customer.good']);
+      await clock.advance(1);
+    }
+    refused.clear();
+    expect(await request('customer.bad')).toMatchObject({ scope: 'customer.bad' });
+    // A granted token ends the doubling.
+    requested();
+    await refuse('customer.bad');
+    await clock.advance(1_000);
+    await refuse('customer.bad');
+    expect(requested()).toEqual(['customer.bad', 'customer.bad']);
+  });
+
+  it('refuses all customers for 10 s after two scopes were refused within 10 s without a granted token in between, and asks for the API token itself', async () => {
+    const { request, requested, refuse, refused, clock } = await setUpAccepted();
+    await refuse('customer.1');
+    await request('customer.good');
+    await refuse('customer.2');
+    await clock.advance(10_000);
+    await refuse('customer.3');
+    await refuse('customer.4');
+    requested();
+    await clock.advance(9_000);
+    for (const scope of ['customer.good', 'customer.new'])
+      expect(await rejectionOf(request(scope))).toMatchObject({
+        error: 'unauthorized_client',
+        retryAfter: 1,
+      });
+    expect(requested()).toEqual([]);
+    // The endpoint grants the API token, so the secret is right.
+    expect(await request()).toMatchObject({ scope: 'api' });
+    expect(await request('customer.new')).toMatchObject({ scope: 'customer.new' });
+    await refuse('customer.5');
+    await refuse('customer.6');
+    requested();
+    // It refuses the API token, so the secret is wrong for all.
+    await clock.advance(5_000);
+    await refuse('api');
+    await clock.advance(9_000);
+    refused.clear();
+    for (const scope of ['api', 'customer.new'])
+      expect(await rejectionOf(request(scope))).toMatchObject({
+        error: 'unauthorized_client',
+        retryAfter: 1,
+      });
+    expect(requested()).toEqual(['api']);
+    await clock.advance(1_000);
+    expect(await request('customer.new')).toMatchObject({ scope: 'customer.new' });
+  });
+
+  it('refuses all customers after the first refusal of a secret that has never been accepted, but asks for the API token itself', async () => {
+    const { server, request } = await setUp({
+      respond: ({ form }) =>
+        form.get('scope') === 'api' ? granted('api') : { status: 401, body: { error: 'invalid_client' } },
+      sourceKind: 'text',
+    });
+    for (const scope of ['customer.1', 'customer.2', 'customer.3'])
+      expect(await rejectionOf(request(scope))).toMatchObject({ error: 'invalid_client' });
+    expect(server.arrived).toHaveLength(1);
+    expect(await request()).toMatchObject({ scope: 'api' });
+    expect(await rejectionOf(request('customer.2'))).toMatchObject({ error: 'invalid_client' });
+    expect(server.arrived).toHaveLength(3);
+  });
+
+  it('sends requests one at a time while the secret is in doubt, but does not let the API token wait', async () => {
+    const { server, request, refuse, requested } = await setUpAccepted();
+    await refuse('customer.bad');
+    requested();
+    const all = ['customer.1', 'customer.2', 'customer.3', 'api'].map((scope) => request(scope));
+    await until(() => server.arrived.length >= 2);
+    expect(requested()).toEqual(['customer.1', 'api']);
+    for (const token of await Promise.all(all)) expect(token.accessToken).toBe('token');
+    expect(requested().sort()).toEqual(['customer.2', 'customer.3']);
+  });
+
+  it('sends at most 3 wrong secrets, beside those in flight, for 10,000 callers during a rotation that is seen after 1 s', async () => {
+    const state = { right: 'old', source: 'old', readings: 0 };
+    const { server, endpoint, clock } = await setUp({
+      respond: (request, number) => acceptOnly(state)(request, number),
+      source: () => ((state.readings += 1), state.source),
+    });
+    const cache = makeCache({ source: endpoint, clock, maxEntries: 10_000, customerRequests: 5 });
+    await cache.scope('api').get();
+    await clock.advance(2_000);
+    Object.assign(state, { right: 'new', readings: 0 });
+    server.arrived.length = 0;
+    cache.invalidate(cache.scope('api').getCached()?.accessToken ?? '');
+    const callers = Array.from({ length: 10_000 }, (_, n) =>
+      cache.scope(n % 2 === 0 ? 'api' : `customer.${n % 500}`).get(),
+    );
+    const tokens = Promise.all(callers);
+    await until(() => server.arrived.length >= 6 && state.readings > 1);
+    await clock.advance(1_000);
+    state.source = 'new';
+    await clock.advance(1_000);
+    expect(await tokens).toHaveLength(10_000);
+    const wrong = server.arrived.filter(({ form }) => form.get('client_secret') === 'old');
+    // 5 customers and the api scope were in flight.
+    expect(wrong.length).toBeLessThanOrEqual(6 + 3);
+    cache.close();
   });
 });
 
