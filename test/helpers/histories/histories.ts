@@ -55,7 +55,7 @@ async function playAndJudge(seed: number, calls: number, tally: Tally): Promise<
 }
 
 const CALM: Omit<PlannedCall, 'client'> = {
-  ...{ replica: 0, kind: 'list', customer: 'c-1', gap: 0, abort: null, faults: [], isForged: false },
+  ...{ replica: 0, kind: 'list', customer: 'c-1', gap: 0, abort: null, faults: [] },
   timeout: 30_000,
 };
 

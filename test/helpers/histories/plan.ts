@@ -16,8 +16,6 @@ export interface PlannedCall {
   abort: number | null;
   /** The faults of the first attempts that reach the service. null: a normal response. */
   faults: (keyof typeof API_FAULTS | null)[];
-  /** The call sets headers with credentials of its own, which must not be sent. */
-  isForged: boolean;
 }
 
 /** An event that affects all clients, just before the call with the number `at`. */
@@ -64,7 +62,6 @@ const call: fc.Arbitrary<PlannedCall> = fc.record({
       arbitrary: fc.array<PlannedCall['faults'][number]>(keysOf(API_FAULTS), { minLength: 1, maxLength: 3 }),
     },
   ),
-  isForged: fc.boolean(),
 });
 
 function eventBefore(calls: number): fc.Arbitrary<PlannedEvent> {

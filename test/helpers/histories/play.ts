@@ -94,11 +94,9 @@ function outcomeOf({ timeout }: PlayedCall, work: () => Promise<unknown>): Promi
 }
 
 async function make(call: PlayedCall, replica: Replica): Promise<unknown> {
-  const { client, kind, customer, id, signal, isForged } = call;
+  const { client, kind, customer, id, signal } = call;
   const { auth, banks, customers, http, sdk } = replica[client];
-  const appTokenHeader = SERVICES[clientOf(client).service].appTokenHeader;
-  const forged = { Authorization: 'Bearer of-the-host', [appTokenHeader]: 'AppTok of the host' };
-  const headers = { 'x-correlation-id': id, ...(isForged && forged) };
+  const headers = { 'x-correlation-id': id };
   const limits = { signal, timeout: call.timeout ?? undefined };
   switch (kind) {
     case 'list':
