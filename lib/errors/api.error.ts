@@ -41,7 +41,7 @@ export interface ApiErrorDetails
     Partial<Omit<ServiceApiError, 'status' | 'method' | 'path' | 'response' | keyof ServiceError>> {
   /** Called each time that {@link ServiceApiError.response} is read. */
   response?: () => ApiErrorResponse;
-  /** The names of the fields that {@link findSecretFields} has found. */
+  /** The names of the fields that findSecretFields() has found. */
   secretFields?: readonly string[];
 }
 
