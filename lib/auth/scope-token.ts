@@ -1,12 +1,6 @@
 import { copyError, describeError, ServiceConnectionError, ServiceError } from '../errors/index.js';
 import { momentOf, within } from '../time/time.js';
-import {
-  type TokenGrant,
-  type TokenStatus,
-  type WaitOptions,
-  API_SCOPE,
-  CachedToken,
-} from './access-token.js';
+import { type TokenGrant, type WaitOptions, API_SCOPE, CachedToken } from './access-token.js';
 import { expiredOnArrival, noResponseInTime, noTokenInTime } from './endpoint/token-errors.js';
 import { BackOff, type EndRequest, MAX_ATTEMPTS, renewalDelay } from './request-limiter.js';
 import { type CacheTools } from './token-cache.js';
@@ -82,7 +76,7 @@ export class ScopeToken {
   }
 
   /** The times of the token, if it can be handed out. Starts no request. */
-  get status(): TokenStatus | undefined {
+  get status() {
     return this.#usableToken()?.status;
   }
 
