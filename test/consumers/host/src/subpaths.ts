@@ -1,9 +1,11 @@
 import { Body, Controller, Module, Post } from '@nestjs/common';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
+import type { AxiosInstance } from 'axios';
 import {
   CustomersService,
   CreateCustomerDto,
   InjectService,
+  ServiceHttpService,
   ServiceModule,
   type ExceptionAnswerOptions,
   type HttpRequestOptions,
@@ -33,6 +35,11 @@ export const found: Record<string, false> = {
   simulator: false satisfies IsAny<ServiceSimulator>,
   stub: false satisfies IsAny<typeof stubService>,
 };
+
+/** axios has types of its own for each module system, and their generic types do not fit each other. */
+export const axiosOfHost: true = true satisfies ServiceHttpService['axiosRef'] extends AxiosInstance
+  ? true
+  : false;
 
 type Optional<T> = { [Key in keyof T as object extends Pick<T, Key> ? Key : never]: undefined };
 /** Whether `undefined` may be given for every optional key, also with `exactOptionalPropertyTypes`. */
