@@ -31,11 +31,8 @@ interface Verdict<T> {
   isAccepted: boolean;
   /** Until when requests wait for another value; -Infinity if the refused value has never worked. */
   waitsUntil: number;
-  /**
-   * How many readings had started before the first refusal. As long as no other has started since, the source is read at once. With
-   * -1, the source is not read before `rereadMs` have passed.
-   */
-  readings: number;
+  /** Whether the source is read at once. If not, it is read when `rereadMs` have passed since the start of the reading before. */
+  isReadAtOnce: boolean;
 }
 
 interface RefusalOptions {
@@ -63,7 +60,6 @@ export class Rotating<T> {
   #reading: Promise<T> | undefined;
   /** When the latest reading started. */
   #startedAt = -Infinity;
-  #readings = 0;
   /** When a caller last stopped waiting for a slow source. */
   #gaveUpAt = -Infinity;
 
@@ -111,7 +107,7 @@ export class Rotating<T> {
   accept(value: T, server = ''): void {
     const verdict = this.#verdictOn(value, server);
     if (verdict) verdict.isAccepted = true;
-    else this.#verdicts.set(server, { value, isAccepted: true, waitsUntil: -Infinity, readings: -1 });
+    else this.#verdicts.set(server, { value, isAccepted: true, waitsUntil: -Infinity, isReadAtOnce: false });
   }
 
   /** The search for another value, while requests to this server should wait for its end before they are sent. */
@@ -136,9 +132,9 @@ export class Rotating<T> {
     for (;;) {
       if (this.#last && !isSame(this.#last.value, refused)) return this.#last.value;
       if (isSure) verdict ??= this.#recordRefusal(refused, server);
-      const { waitsUntil = -Infinity, readings } = verdict ?? {};
+      const { waitsUntil = -Infinity, isReadAtOnce } = verdict ?? {};
       const now = this.#clock.monotonic();
-      const usualAt = readings === this.#readings ? now : this.#startedAt + rereadMs;
+      const usualAt = isReadAtOnce ? now : this.#startedAt + rereadMs;
       const isLastDue = rereadMs < WAIT_MS && this.#startedAt < waitsUntil;
       const nextAt = isLastDue ? Math.min(usualAt, waitsUntil) : usualAt;
       if (this.#reading || nextAt <= now) {
@@ -154,7 +150,7 @@ export class Rotating<T> {
    */
   async #readAfterRefusal(verdict?: Verdict<T>): Promise<boolean> {
     // If the source is down, it is not asked again at once.
-    const reading = this.read(true).catch(() => verdict && (verdict.readings = -1));
+    const reading = this.read(true).catch(() => verdict && (verdict.isReadAtOnce = false));
     const { waitEveryMs, rereadMs } = this.#settings;
     if (waitEveryMs === 0 || rereadMs < WAIT_MS) return reading.then(() => true);
     const now = this.#clock.monotonic();
@@ -191,7 +187,7 @@ export class Rotating<T> {
       value,
       isAccepted: false,
       waitsUntil: before ? now + WAIT_MS : -Infinity,
-      readings: isFirst ? this.#readings : -1,
+      isReadAtOnce: isFirst,
     };
     this.#verdicts.set(server, verdict);
     return verdict;
@@ -199,7 +195,7 @@ export class Rotating<T> {
 
   async #readSource(isRefused: boolean): Promise<T> {
     this.#startedAt = this.#clock.monotonic();
-    this.#readings += 1;
+    for (const verdict of this.#verdicts.values()) verdict.isReadAtOnce = false;
     const value = await this.#settings.read(isRefused);
     this.set(value);
     return value;
