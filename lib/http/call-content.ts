@@ -11,6 +11,7 @@ export interface EncodedBody {
 }
 
 const NO_BODY: EncodedBody = {};
+const PASS_BIGINT = 'Pass the number as text, or with JSON.rawJSON() (Node 22 and later).';
 const INSTEAD =
   'send a string, Buffer, FormData or Blob; to stream, use a client of your own with auth.httpsAgent and auth.authorizationHeaders()';
 
@@ -22,20 +23,27 @@ function refuseStream(data: unknown): void {
   if (typeof data !== 'object' || data === null) return;
   const { pipe, getReader, getBoundary } = data as Record<string, unknown>;
   if (typeof pipe === 'function' && typeof getBoundary === 'function') {
-    throw ServiceRequestError.of(
+    throw ServiceRequestError.ofMisuse(
       'data',
       "is a form of the form-data package; use the global FormData, with Blobs for a file's bytes",
     );
   }
   const isStream =
     typeof pipe === 'function' || typeof getReader === 'function' || Symbol.asyncIterator in data;
-  if (isStream) throw ServiceRequestError.of('data', `is a stream; ${INSTEAD}`);
+  if (isStream) throw ServiceRequestError.ofMisuse('data', `is a stream; ${INSTEAD}`);
 }
 
-/** Makes the error for data or params that cannot be encoded. */
+/** Errors of values that a user of the host application may have sent: nested too deep, an invalid date, half of a surrogate pair. */
+const OF_USERS = new Set(['RangeError', 'URIError']);
+
+/** Makes the error for data or params that cannot be encoded. A BigInt, a symbol or a circular object is a fault of the code. */
 export function notEncoded(property: string, error: unknown): ServiceRequestError {
-  const { message } = Object(error) as Partial<Error>;
-  return ServiceRequestError.of(property, cleanText(`could not be encoded (${String(message)})`, [], 200));
+  const { name, code, message } = Object(error) as Partial<NodeJS.ErrnoException>;
+  const text = cleanText(`could not be encoded (${String(message)})`, [], 200);
+  // Axios limits the depth of params itself.
+  if (OF_USERS.has(String(name)) || code === 'ERR_FORM_DATA_DEPTH_EXCEEDED')
+    return ServiceRequestError.of(property, text);
+  return ServiceRequestError.ofMisuse(property, text, text.includes('BigInt') ? PASS_BIGINT : undefined);
 }
 
 /**
@@ -136,12 +144,12 @@ export function encodeBody({
   const kind = classNameOf(data);
   if (kind === 'URLSearchParams') return { body: (data as URLSearchParams).toString() };
   if (data instanceof FormData || data instanceof Blob) return encodeForm(data);
-  const isValue = ['number', 'boolean', 'bigint'].includes(typeof data) && isJson;
+  const isValue = typeof data === 'bigint' || (isJson && ['number', 'boolean'].includes(typeof data));
   if (SENT_AS_IS.has(kind) || (typeof data !== 'object' && !isValue)) {
-    throw ServiceRequestError.of('data', 'is of a kind that cannot be sent');
+    throw ServiceRequestError.ofMisuse('data', 'is of a kind that cannot be sent');
   }
   if (/form/i.test(contentType)) {
-    throw ServiceRequestError.of(
+    throw ServiceRequestError.ofMisuse(
       'data',
       'is an object, but the content type is that of a form: send URLSearchParams or FormData',
     );

@@ -1026,7 +1026,7 @@ describe('An inbound request passed on as a body', () => {
   afterAll(() => app.close());
 
   it.each(['upload', 'upload-by-axios'])(
-    'is refused (%s): the client gets a 400, over a connection that stays open',
+    'is refused (%s): the client gets a 500, over a connection that stays open',
     async (path) => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       const url = `${await app.getUrl()}/${path}`;
@@ -1045,8 +1045,8 @@ describe('An inbound request passed on as a body', () => {
           outgoing.on('error', reject).end(Buffer.alloc(200_000, 'x'));
         });
       const first = await upload();
-      expect(first).toMatchObject({ status: 400, body: expect.stringContaining('invalid_request') });
-      expect(await upload()).toMatchObject({ status: 400, reused: true, port: first.port });
+      expect(first).toMatchObject({ status: 500, body: expect.stringContaining('invalid_request') });
+      expect(await upload()).toMatchObject({ status: 500, reused: true, port: first.port });
       expect(arrived()).toBe(0);
       agent.destroy();
     },

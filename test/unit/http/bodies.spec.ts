@@ -4,6 +4,7 @@ import { ArrayNotEmpty, IsOptional, IsString, Length } from 'class-validator';
 import { createReadStream } from 'node:fs';
 import { Duplex, PassThrough, Readable, Transform } from 'node:stream';
 import { lastValueFrom } from 'rxjs';
+import { answerOf } from '../../../lib/answers/answer.js';
 import { ServiceRequestError } from '../../../lib/errors/index.js';
 import { checkTimeout } from '../../../lib/config/http.options.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
@@ -421,6 +422,54 @@ describe('The body of a call, on its way to the service', () => {
       '{"count":2,"amount":"2.50"}',
     ]);
     expect(data.count).toBe(1);
+  });
+});
+
+describe('The answer to a body or params that cannot be sent', () => {
+  const FORM = { headers: { 'content-type': 'multipart/form-data' } };
+  const deep = (): object => {
+    let value: object = {};
+    for (let level = 0; level < 20_000; level += 1) value = { value };
+    return value;
+  };
+  const circular = (): object => {
+    const value: { value?: object } = {};
+    return Object.assign(value, { value });
+  };
+
+  it.each<[string, () => object, RegExp?]>([
+    ['a BigInt', () => ({ data: { a: [1n] } }), /^Pass the number as text, or with JSON\.rawJSON/],
+    ['a bare BigInt', () => ({ data: 1n }), /^Pass the number as text, or with JSON\.rawJSON/],
+    ['a symbol', () => ({ data: Symbol('a') })],
+    ['a circular object', () => ({ data: circular() })],
+    ['a stream', () => ({ data: Readable.from(['a']) })],
+    ['an object as a form', () => ({ data: { a: 1 }, ...FORM })],
+    ['a symbol in params', () => ({ params: { a: Symbol('a') } })],
+    ['a toJSON() that throws', () => ({ data: { toJSON: () => Promise.reject.call(undefined) } })],
+  ])('is 500 for a fault of the code: %s', async (_, optionsOf, hint = /^Correct the application's code/) => {
+    const { axios, arrived } = await setUp();
+    const error = await errorOf(axios.request({ url: '/a', method: 'POST', ...optionsOf() }));
+    expect(error).toMatchObject({ code: 'invalid_request', hint: expect.stringMatching(hint) });
+    expect(answerOf(error)).toEqual({
+      code: 'invalid_request',
+      status: 500,
+      message: 'Internal server error',
+    });
+    expect(arrived).toHaveLength(0);
+  });
+
+  it.each<[string, () => object]>([
+    ['a body that is nested too deep', () => ({ data: deep() })],
+    ['params that are nested too deep', () => ({ params: deep() })],
+    ['half of a surrogate pair in params', () => ({ params: { a: '\ud83d' } })],
+    ['an invalid date in params', () => ({ params: { a: new Date('soon') } })],
+    ['an empty path parameter', () => ({ url: '/a/{id}', pathParams: { id: '' } })],
+    ['a header that no header can be', () => ({ headers: { 'x-a': '\u4e2d' } })],
+  ])('is 400 for what may come from a user: %s', async (_, optionsOf) => {
+    const { axios, arrived } = await setUp();
+    const error = await errorOf(axios.request({ url: '/a', method: 'POST', ...optionsOf() }));
+    expect(answerOf(error)).toMatchObject({ code: 'invalid_request', status: 400 });
+    expect(arrived).toHaveLength(0);
   });
 });
 
