@@ -144,9 +144,10 @@ export function encodeBody({
   const kind = classNameOf(data);
   if (kind === 'URLSearchParams') return { body: (data as URLSearchParams).toString() };
   if (data instanceof FormData || data instanceof Blob) return encodeForm(data);
-  const isValue = typeof data === 'bigint' || (isJson && ['number', 'boolean'].includes(typeof data));
+  const isValue = ['number', 'boolean', 'bigint'].includes(typeof data) && isJson;
   if (SENT_AS_IS.has(kind) || (typeof data !== 'object' && !isValue)) {
-    throw ServiceRequestError.ofMisuse('data', 'is of a kind that cannot be sent');
+    const advice = typeof data === 'bigint' ? PASS_BIGINT : undefined;
+    throw ServiceRequestError.ofMisuse('data', 'is of a kind that cannot be sent', advice);
   }
   if (/form/i.test(contentType)) {
     throw ServiceRequestError.ofMisuse(
