@@ -87,7 +87,7 @@ const VERSION = /^v\d{1,2}$/;
 /** A control character, or half of a surrogate pair. */
 const UNSENDABLE = /[\p{Cc}\p{Cs}]/u;
 
-/** The values of the names in a path: `{ account_id }` for `/accounts/{account_id}`. */
+/** The values of the names in a path: `{ account_id }` for `/accounts/{account_id}`. A number beyond `MAX_SAFE_INTEGER` is refused. */
 export type PathParams = Readonly<Record<string, string | number | bigint>>;
 
 /**
@@ -148,12 +148,20 @@ function shown(name: string): string {
   return cleanText(name, [], 64);
 }
 
+const PASS_TEXT = 'Pass ids as text: a JavaScript number has at most 15 to 17 digits.';
+
 function encode(name: string, value: unknown): string {
   const refused = (what: string) => ServiceRequestError.of(shown(name), what);
   const isText = typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value);
   if (!isText) throw refused('must be a text or a number');
   const text = String(value);
   if (text === '') throw refused('must not be empty');
+  // 9007199254740993 in code is 9007199254740992 in JavaScript, which may be the id of another account.
+  if (
+    typeof value === 'number' &&
+    (Number.isInteger(value) !== Number.isSafeInteger(value) || text.includes('e'))
+  )
+    throw ServiceRequestError.ofMisuse(shown(name), 'is a number that may have lost digits', PASS_TEXT);
   if (UNSENDABLE.test(text)) throw refused('must not hold a control character or half of a surrogate pair');
   return encodeURIComponent(text);
 }

@@ -723,6 +723,28 @@ describe('Path parameters', () => {
     },
   );
 
+  // eslint-disable-next-line no-loss-of-precision
+  it.each([9007199254740993, Number.MAX_SAFE_INTEGER + 1, -(2 ** 53), 1e21, 1.5e300, 1e-7])(
+    'refuse the number %d as a fault of the code, because it may have lost digits',
+    async (id) => {
+      const { axios, arrived } = await setUp();
+      const error = await errorOf(httpOf(axios).get('/a/{id}', { pathParams: { id } }));
+      expect(error).toMatchObject({
+        hint: expect.stringMatching(/^Pass ids as text/),
+        faults: [{ property: 'id' }],
+      });
+      expect(answerOf(error)).toMatchObject({ status: 500 });
+      expect(arrived).toHaveLength(0);
+    },
+  );
+
+  it('are sent as JavaScript writes them if they are safe integers, fractions or BigInts', async () => {
+    const { axios, arrived } = await setUp();
+    const ids = [Number.MAX_SAFE_INTEGER, -Number.MAX_SAFE_INTEGER, 0, 12.5, 0.000001, 2n ** 64n];
+    for (const id of ids) await httpOf(axios).get('/a/{id}', { pathParams: { id } });
+    expect(arrived.map(({ url }) => url)).toEqual(ids.map((id) => `/a/${id}`));
+  });
+
   it('that the path does not have are refused as a fault of the code', async () => {
     const { axios, arrived } = await setUp();
     const http = httpOf(axios);
