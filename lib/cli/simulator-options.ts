@@ -64,6 +64,8 @@ Options:
 Variables, read from the environment or from .env in the working directory (with --name: SERVICE_<NAME>_*):
   SERVICE_APP_TOKEN_HEADER    the header of the app token. Default: service-app-token
   SERVICE_WEBHOOK_HEADER      the header of webhook signatures. Default: service-signature
+  SERVICE_WEBHOOK_ALGORITHM, SERVICE_WEBHOOK_PREFIX
+                              the form of webhook signatures. Default: sha512, sha512=
 
 Exit codes: 0 after SIGINT or SIGTERM; 1 the simulator cannot start; 2 wrong usage
 `;

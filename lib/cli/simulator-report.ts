@@ -1,6 +1,6 @@
 import { isLoopback } from '../config/address.js';
 import { variablePrefix } from '../config/names.js';
-import { DEFAULT_HEADERS } from '../testing/module-options.js';
+import { DEFAULT_BRAND } from '../testing/module-options.js';
 import { type RecordedRequest } from '../testing/request-log.js';
 import { listensOnAll } from '../testing/simulated-service.js';
 import { type CertificateRefusal, type SimulatorAddress } from '../testing/simulator.options.js';
@@ -30,7 +30,7 @@ export function describeSimulator(
   { name, stateLine, routes }: { name?: string; stateLine: string; routes: readonly string[] },
 ): string {
   const { urls, appToken } = simulator;
-  const { appTokenHeader = DEFAULT_HEADERS.appTokenHeader } = simulator.moduleOptions();
+  const { appTokenHeader = DEFAULT_BRAND.appTokenHeader } = simulator.moduleOptions();
   const table = ADDRESSES.map((address) => {
     const [suffix, takes] = ADDRESS_ROWS[address];
     const prefix = variablePrefix(name);

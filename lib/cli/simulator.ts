@@ -56,7 +56,7 @@ async function serve(
     host,
     serverNames,
     tokenLifetime,
-    ...(await readHeaderNames(io, name)),
+    ...(await readBrandSettings(io, name)),
     maxRequests: 1,
     onRequest: (request, milliseconds) => io.out(describeRequest(request, milliseconds)),
     onRefusal: (refusal) => io.out(describeRefusal(refusal)),
@@ -80,15 +80,20 @@ async function serve(
   }
 }
 
-/** Reads the header names that the application uses from the environment or its .env: the simulator must use the same. */
-async function readHeaderNames(
+/** Reads the header names and the form of webhook signatures that the application expects from the environment or its .env. */
+async function readBrandSettings(
   { env, cwd }: CommandIo,
   name: string | undefined,
-): Promise<Pick<SimulatorOptions, 'appTokenHeader' | 'webhookHeader'>> {
+): Promise<SimulatorOptions> {
   const file = await readFile(join(cwd, '.env'), 'utf8').catch(() => '');
   const variables: CommandIo['env'] = { ...parseEnv(file), ...env };
-  const read = (suffix: string) => variables[variablePrefix(name) + suffix]?.trim() || undefined;
-  return { appTokenHeader: read('APP_TOKEN_HEADER'), webhookHeader: read('WEBHOOK_HEADER') };
+  const read = (suffix: string) => variables[variablePrefix(name) + suffix]?.trim();
+  return {
+    appTokenHeader: read('APP_TOKEN_HEADER') || undefined,
+    webhookHeader: read('WEBHOOK_HEADER') || undefined,
+    webhookAlgorithm: read('WEBHOOK_ALGORITHM') || undefined,
+    webhookPrefix: read('WEBHOOK_PREFIX'),
+  };
 }
 
 /** Says whether the certificates and credentials are new, and whether the next start uses them again. */

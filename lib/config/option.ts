@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { createHmac } from 'node:crypto';
 import { IsOptional, ValidateNested, ValidateBy } from 'class-validator';
 import { EXCHANGE_HEADERS } from '../exchange/io.js';
 import { addressFault, withoutSlashes, ENVIRONMENT, isProxyUrl, NONE } from './address.js';
@@ -8,10 +9,12 @@ import { isFile } from './secret.js';
  * How the text of a variable is parsed.
  * - `secret`: the option also has a variable that ends in `_FILE`.
  * - `names`: true, false or a comma-separated list.
+ * - `prefix`: a text that may be empty.
  *
  * Messages never quote the value of a `text`, an `address` or a `secret`.
  */
-export type OptionKind = 'text' | 'choice' | 'boolean' | 'integer' | 'names' | 'address' | 'secret';
+export type OptionKind =
+  'text' | 'choice' | 'boolean' | 'integer' | 'names' | 'prefix' | 'address' | 'secret';
 
 /** One option, as a decorator in its class declares it. */
 export interface OptionEntry {
@@ -152,6 +155,26 @@ export const IsHeaderName = rule(
   'text',
   (value) => isTextLike(value, HEADER_NAME) && !isReservedHeader(value as string),
   "must be a header's name (RFC 9110, 5.1) that HTTP does not use itself",
+);
+
+/** A policy of OpenSSL may forbid a hash function that Node lists, so this makes an HMAC. */
+export const IsHmacAlgorithm = rule(
+  'choice',
+  (value) => {
+    try {
+      createHmac(value as string, '').digest();
+      return true;
+    } catch {
+      return false;
+    }
+  },
+  'must be a hash function that node:crypto has for an HMAC, such as sha256',
+);
+
+export const IsHeaderPrefix = rule(
+  'prefix',
+  (value) => typeof value === 'string' && isHeaderValue(value),
+  'must be a text that a header can contain. It may be empty',
 );
 
 /** Headers of every call. Which other names are refused depends on other options. */

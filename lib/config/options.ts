@@ -8,6 +8,8 @@ import {
   OneOf,
   WholeNumber,
   IsHeaderName,
+  IsHeaderPrefix,
+  IsHmacAlgorithm,
   optionsOf,
   OptionsSection,
   Section,
@@ -156,6 +158,17 @@ class WebhookOptions extends OptionsSection<ServiceWebhookOptions> {
   /** The header that carries the signature. Default `service-signature`. SERVICE_WEBHOOK_HEADER */
   @IsHeaderName('WEBHOOK_HEADER')
   header = 'service-signature';
+
+  /** The hash function of the HMAC, by its name in `node:crypto`. Default `sha512`. SERVICE_WEBHOOK_ALGORITHM */
+  @IsHmacAlgorithm('WEBHOOK_ALGORITHM')
+  algorithm = 'sha512';
+
+  /**
+   * The text before the hexadecimal digits. It may be empty, also in the variable. If it is not set, it is the algorithm and
+   * `=`, for example `sha512=`. SERVICE_WEBHOOK_PREFIX
+   */
+  @IsHeaderPrefix('WEBHOOK_PREFIX')
+  prefix?: string;
 }
 
 /** `production` or `sandbox`. */

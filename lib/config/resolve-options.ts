@@ -66,7 +66,7 @@ export interface OAuthSettings extends Omit<Options['oauth'], 'clientSecret'> {
   clientSecretIn: 'text' | 'file' | 'function';
 }
 
-interface WebhookSettings {
+interface WebhookSettings extends Omit<Options['webhook'], 'secret'> {
   /** Lower case. */
   header: string;
   /** As {@link OAuthSettings.clientSecret}. Absent if none is configured. */
@@ -164,6 +164,7 @@ export async function resolveOptions(
     tls,
     http: httpSettings(options.http, name),
     webhook: {
+      ...options.webhook,
       header: options.webhook.header.toLowerCase(),
       secret: webhookSource === undefined ? undefined : secretReader(webhookSource, folder),
     },

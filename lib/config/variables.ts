@@ -35,8 +35,8 @@ export function nameFault(name: string): string | undefined {
 }
 
 /**
- * Reads options from variables. An empty variable, or one that contains only line breaks, counts as not set. A text that
- * cannot be parsed as its option's kind is kept, and validateOptions() reports it.
+ * Reads options from variables. An empty variable, or one that contains only line breaks, counts as not set, unless its option is
+ * a `prefix`. A text that cannot be parsed as its option's kind is kept, and validateOptions() reports it.
  */
 export function readVariables(
   read: (variable: string) => unknown,
@@ -85,7 +85,7 @@ function parseValue(raw: unknown, kind: OptionKind): unknown {
   if (typeof raw !== 'string') return raw;
   if (kind === 'secret') return /^[\r\n]*$/.test(raw) ? undefined : raw;
   const text = raw.trim();
-  if (text === '') return undefined;
+  if (text === '') return kind === 'prefix' ? text : undefined;
   if (kind === 'integer' && /^-?\d+$/.test(text)) return Number(text);
   if (kind === 'boolean' || kind === 'names') {
     if (/^(true|1|yes|on)$/i.test(text)) return true;

@@ -43,10 +43,12 @@ interface SimulatorCredentials {
   chain: string;
 }
 
-/** Header names that may contain the service's brand. */
-interface HeaderNames {
+/** Header names that may contain the service's brand, and how webhooks are signed. */
+interface BrandSettings {
   appTokenHeader: string;
   webhookHeader: string;
+  webhookAlgorithm: string;
+  webhookPrefix?: string | undefined;
 }
 
 /** ServiceModuleOptions in which every secret is a text. */
@@ -57,18 +59,19 @@ export interface SimulatorModuleOptions extends ServiceModuleOptions {
   appToken: string;
   oauth?: { clientId: string; clientSecret: string; mtls?: boolean };
   tls: { certificate?: string; privateKey?: string; passphrase?: string; chain: string };
-  webhook: { secret: string; header?: string };
+  webhook: { secret: string; header?: string; algorithm?: string; prefix?: string | undefined };
 }
 
-export const DEFAULT_HEADERS: HeaderNames = {
+export const DEFAULT_BRAND = {
   appTokenHeader: 'service-app-token',
   webhookHeader: 'service-signature',
-};
+  webhookAlgorithm: 'sha512',
+} satisfies BrandSettings;
 
 /** Makes the options of `ServiceModule.forRoot()` for a mode. */
 export function makeModuleOptions(
   simulator: SimulatorCredentials,
-  { appTokenHeader, webhookHeader }: HeaderNames,
+  { appTokenHeader, webhookHeader, webhookAlgorithm, webhookPrefix }: BrandSettings,
   mode: SimulatorModeOptions,
 ): SimulatorModuleOptions {
   const environment = mode.environment ?? 'production';
@@ -86,12 +89,14 @@ export function makeModuleOptions(
     authentication,
     urls: mode.oauthBaseUrl === false ? urls : { ...urls, oauthBaseUrl },
     appToken: simulator.appToken,
-    ...(appTokenHeader !== DEFAULT_HEADERS.appTokenHeader && { appTokenHeader }),
+    ...(appTokenHeader !== DEFAULT_BRAND.appTokenHeader && { appTokenHeader }),
     ...(withOAuth && { oauth: { ...credentials, ...offer } }),
     tls: { ...(withCertificate ? identity : {}), chain: simulator.chain },
     webhook: {
       secret: simulator.webhookSecret,
-      ...(webhookHeader !== DEFAULT_HEADERS.webhookHeader && { header: webhookHeader }),
+      ...(webhookHeader !== DEFAULT_BRAND.webhookHeader && { header: webhookHeader }),
+      ...(webhookAlgorithm !== DEFAULT_BRAND.webhookAlgorithm && { algorithm: webhookAlgorithm }),
+      ...(webhookPrefix !== undefined && { prefix: webhookPrefix }),
     },
   };
 }
@@ -102,7 +107,7 @@ export function makeModuleOptions(
  */
 export function makeVariables(
   simulator: SimulatorCredentials,
-  service: HeaderNames & { oauthEnabled: boolean },
+  service: BrandSettings & { oauthEnabled: boolean },
   given: SimulatorModeOptions & { name?: string | undefined },
 ): Record<string, string> {
   const {
@@ -135,6 +140,8 @@ export function makeVariables(
     TLS_CHAIN: escapeNewlines(tls.chain),
     WEBHOOK_SECRET: webhook.secret,
     WEBHOOK_HEADER: webhook.header,
+    WEBHOOK_ALGORITHM: webhook.algorithm,
+    WEBHOOK_PREFIX: webhook.prefix,
   };
   const set = Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return Object.fromEntries(set.map(([key, value]) => [`${prefix}${key}`, value]));

@@ -4,7 +4,7 @@ import { isUint8Array } from 'node:util/types';
 import { type ServiceEnvironment } from '../config/options.js';
 import { AnswerBook, type SimulatedCustomer } from './answer-book.js';
 import { FaultBook } from './faults.js';
-import { DEFAULT_HEADERS } from './module-options.js';
+import { DEFAULT_BRAND } from './module-options.js';
 import { RequestLog } from './request-log.js';
 import {
   type AccessTokenRequest,
@@ -40,6 +40,9 @@ export class SimulatedService {
   readonly appTokenHeader: string;
   readonly webhookSecret: string;
   readonly webhookHeader: string;
+  readonly webhookAlgorithm: string;
+  /** Undefined: the algorithm and an equals sign. */
+  readonly webhookPrefix: string | undefined;
   readonly oauthEnabled: boolean;
   /** The lifetime in seconds of tokens that are issued from now on. */
   tokenLifetime: number;
@@ -56,9 +59,11 @@ export class SimulatedService {
     this.log = new RequestLog(this.maxRequests);
     this.clientId = options.clientId ?? randomUUID();
     this.appToken = options.appToken ?? this.clientId;
-    this.appTokenHeader = options.appTokenHeader ?? DEFAULT_HEADERS.appTokenHeader;
+    this.appTokenHeader = options.appTokenHeader ?? DEFAULT_BRAND.appTokenHeader;
     this.webhookSecret = options.webhookSecret ?? makeSecret();
-    this.webhookHeader = options.webhookHeader ?? DEFAULT_HEADERS.webhookHeader;
+    this.webhookHeader = options.webhookHeader ?? DEFAULT_BRAND.webhookHeader;
+    this.webhookAlgorithm = options.webhookAlgorithm ?? DEFAULT_BRAND.webhookAlgorithm;
+    this.webhookPrefix = options.webhookPrefix;
     this.oauthEnabled = options.oauth?.enabled ?? true;
     this.tokenLifetime = options.tokenLifetime ?? 3600;
     this.clientSecret = options.clientSecret ?? makeSecret();
@@ -83,7 +88,8 @@ export class SimulatedService {
   /** Signs with node:crypto and not with the code of verifyWebhook(), so that tests find a mistake in that code. */
   sendWebhook(url: string, body: unknown, headers: Record<string, string>): Promise<Response> {
     const content = typeof body === 'string' || isUint8Array(body) ? body : JSON.stringify(body);
-    const digest = createHmac('sha512', this.webhookSecret).update(content).digest('hex');
+    const { webhookAlgorithm: algorithm, webhookPrefix: prefix = `${algorithm}=` } = this;
+    const digest = createHmac(algorithm, this.webhookSecret).update(content).digest('hex');
     return fetch(url, {
       method: 'POST',
       body: content as string | Uint8Array<ArrayBuffer>,
@@ -93,7 +99,7 @@ export class SimulatedService {
         'content-type': 'application/json',
         // A keep-alive connection would delay app.close() at the end of a test.
         connection: 'close',
-        [this.webhookHeader]: `sha512=${digest}`,
+        [this.webhookHeader]: prefix + digest,
         ...headers,
       },
     });

@@ -34,6 +34,10 @@ export interface SimulatorOptions {
   webhookSecret?: string | undefined;
   /** The header with the signature of webhooks. Default: `service-signature`. */
   webhookHeader?: string | undefined;
+  /** The hash function of that signature, by its name in `node:crypto`. Default: `sha512`. */
+  webhookAlgorithm?: string | undefined;
+  /** The text before the hexadecimal digits of that signature. Default: `<algorithm>=`, for example `sha512=`. */
+  webhookPrefix?: string | undefined;
   /** Milliseconds before each response, for all servers or by server. Default: 0. */
   delayMs?: number | { [Face in SimulatorFace]?: number | undefined } | undefined;
   /** Milliseconds after which a server closes an idle connection. Default: 5,000. */

@@ -11,7 +11,7 @@ import { REREAD_MS, Rotating } from '../config/rotating.js';
 export interface WebhookSignatureOptions {
   /** The hash function of the HMAC, by its name in `node:crypto`. Default `sha512`. */
   algorithm?: string | undefined;
-  /** The text before the hexadecimal digits. Default `sha512=`. */
+  /** The text before the hexadecimal digits. It may be empty. Default `<algorithm>=`, for example `sha512=`. */
   prefix?: string | undefined;
 }
 
@@ -36,7 +36,7 @@ export function verifyWebhook(
   rawBody: RawBody,
   signature: string | readonly string[] | null | undefined,
   secret: string | readonly string[],
-  { algorithm = 'sha512', prefix = 'sha512=' }: WebhookSignatureOptions = {},
+  { algorithm = 'sha512', prefix = `${algorithm}=` }: WebhookSignatureOptions = {},
 ): boolean {
   const secrets = [secret].flat();
   if (secrets.length === 0 || secrets.some((each) => typeof each !== 'string' || each === '')) {
@@ -97,7 +97,8 @@ export class WebhooksService {
   async verify(rawBody: RawBody, signature: Parameters<typeof verifyWebhook>[1]): Promise<boolean> {
     if (this.missingSecret) throw this.missingSecret;
     if (typeof signature !== 'string') return false;
-    const matches = (secret: Secret) => verifyWebhook(rawBody, signature, secretsIn(secret));
+    const { webhook } = this.#options;
+    const matches = (secret: Secret) => verifyWebhook(rawBody, signature, secretsIn(secret), webhook);
     const secret = this.#secret.last ?? (await this.#secret.read());
     if (matches(secret)) return true;
     // Not a sure refusal, because anybody can send a wrong signature.

@@ -976,6 +976,22 @@ describe('docs/webhooks.md', () => {
     await module.close();
   });
 
+  it('has a function for a signature over a time and the body, which refuses an old one', async () => {
+    const { isGenuine } = await load<{
+      isGenuine: (body: Buffer, headers: Record<string, string>, secret: string) => boolean;
+    }>(name, 'timestamped-webhook.ts');
+    const isAccepted = (timestamp: string, signed = `${timestamp}.${BODY}`) => {
+      const signature = `sha256=${createHmac('sha256', 's3cret').update(signed).digest('hex')}`;
+      const headers = { 'webhook-timestamp': timestamp, 'webhook-signature': signature };
+      return isGenuine(Buffer.from(BODY), headers, 's3cret');
+    };
+    const now = Math.floor(Date.now() / 1000);
+    expect(isAccepted(String(now))).toBe(true);
+    expect(isAccepted(String(now), BODY)).toBe(false);
+    expect(isAccepted(String(now - 301))).toBe(false);
+    expect(isGenuine(Buffer.from(BODY), {}, 's3cret')).toBe(false);
+  });
+
   it('has a route of Express, and a handler of fetch, without Nest', async () => {
     const { addWebhook } = await load<{
       addWebhook(app: unknown, client: ServiceClient, store: (event: unknown) => Promise<void>): void;

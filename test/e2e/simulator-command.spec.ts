@@ -215,7 +215,12 @@ describe('nestjs-service simulator', () => {
     }
   });
 
-  const BRAND = { SERVICE_APP_TOKEN_HEADER: 'brand-token', SERVICE_WEBHOOK_HEADER: 'brand-signature' };
+  const BRAND = {
+    SERVICE_APP_TOKEN_HEADER: 'brand-token',
+    SERVICE_WEBHOOK_HEADER: 'brand-signature',
+    SERVICE_WEBHOOK_ALGORITHM: 'sha256',
+    SERVICE_WEBHOOK_PREFIX: '',
+  };
   it.each<[string, Record<string, string>, Record<string, string>]>([
     ['the environment', BRAND, {}],
     ["the application's .env", {}, BRAND],
@@ -224,7 +229,7 @@ describe('nestjs-service simulator', () => {
       BRAND,
       { SERVICE_APP_TOKEN_HEADER: 'other-token' },
     ],
-  ])("the simulator command takes the brand's header names from %s", async (_, env, file) => {
+  ])("the simulator command takes the brand's header names and signatures from %s", async (_, env, file) => {
     const lines = Object.entries(file).map(([variable, value]) => `${variable}=${value}\n`);
     await writeFile(join(folder, '.env'), lines.join(''));
     try {

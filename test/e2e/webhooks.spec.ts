@@ -14,6 +14,7 @@ import {
   WebhooksService,
 } from 'nestjs-service';
 import { type ServiceSimulator, stubService } from 'nestjs-service/testing';
+import { readVariables } from '../../lib/config/variables.js';
 import { type Platform } from '../helpers/start-host.js';
 import { CollectingLogger, secretsIn } from '../helpers/secret-scan.js';
 import { startSimulator } from '../helpers/simulators.js';
@@ -144,6 +145,21 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(401);
   });
 
+  it('ServiceWebhookGuard verifies with webhook.algorithm and webhook.prefix', async () => {
+    const digits = (algorithm: string) =>
+      createHmac(algorithm, simulator.webhookSecret).update(BODY).digest('hex');
+    const { secret } = simulator.moduleOptions().webhook;
+    for (const [webhook, right] of [
+      [{ algorithm: 'sha256' }, `sha256=${digits('sha256')}`],
+      [{ prefix: '' }, digits('sha512')],
+      [{ algorithm: 'sha1', prefix: 'v1 ' }, `v1 ${digits('sha1')}`],
+    ] as const) {
+      const url = await start(platform, { ...simulator.moduleOptions(), webhook: { secret, ...webhook } });
+      expect(await statusOf(simulator.sendWebhook(url, BODY, { [HEADER]: right }))).toBe(200);
+      expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(401);
+    }
+  });
+
   it('ServiceWebhookGuard answers 500 if the application keeps no raw body, and only the log says why', async () => {
     const url = await start(platform, undefined, { rawBody: false });
     const response = await simulator.sendWebhook(url, BODY);
@@ -198,6 +214,15 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(error.message).toContain(
       'webhook.secret (SERVICE_WEBHOOK_SECRET): is missing. Webhooks are verified',
     );
+  });
+
+  it('an application does not start with an algorithm or a prefix that no signature can have', async () => {
+    const webhook = { secret: 's3cret', algorithm: 'sha-265', prefix: 'v1\n' };
+    const error = (await rejection(start(platform, { ...simulator.moduleOptions(), webhook }))) as Error;
+    expect(error.message).toContain(
+      "webhook.algorithm (SERVICE_WEBHOOK_ALGORITHM): must be a hash function that node:crypto has for an HMAC, such as sha256; it is 'sha-265'",
+    );
+    expect(error.message).toContain('webhook.prefix (SERVICE_WEBHOOK_PREFIX): must be a text that a header');
   });
 
   it('ServiceWebhookGuard answers 500 while the first read of the secret fails, and the log names the option', async () => {
@@ -258,9 +283,10 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
 
 describe('createServiceClient().webhooks', () => {
   it('webhooks.verify uses the options of createServiceClient and rejects if they have no secret', async () => {
-    const options = { ...simulator.moduleOptions(), webhook: { secret: 's3cret', header: 'X-Brand' } };
+    const webhook = { secret: 's3cret', header: 'X-Brand', algorithm: 'sha256', prefix: 'V1=' };
+    const options = { ...simulator.moduleOptions(), webhook };
     const client = await createServiceClient(options);
-    const signature = `sha512=${createHmac('sha512', 's3cret').update(BODY).digest('hex')}`;
+    const signature = `v1=${createHmac('sha256', 's3cret').update(BODY).digest('hex')}`;
     expect(client.webhooks.header).toBe('x-brand');
     expect(await client.webhooks.verify(BODY, signature)).toBe(true);
     expect(await client.webhooks.verify(`${BODY} `, signature)).toBe(false);
@@ -288,4 +314,27 @@ describe('simulator.sendWebhook()', () => {
     expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(401);
     await own.stop();
   });
+
+  it.each([
+    [{ webhookAlgorithm: 'sha256' }, { SERVICE_WEBHOOK_ALGORITHM: 'sha256' }],
+    [{ webhookPrefix: '' }, { SERVICE_WEBHOOK_PREFIX: '' }],
+    [
+      { webhookAlgorithm: 'sha1', webhookPrefix: 'v1=' },
+      { SERVICE_WEBHOOK_ALGORITHM: 'sha1', SERVICE_WEBHOOK_PREFIX: 'v1=' },
+    ],
+  ])(
+    'sendWebhook signs with %j, which env() and moduleOptions() give the application',
+    async (given, variables) => {
+      const own = await startSimulator(given);
+      const env = own.env();
+      expect(env).toMatchObject(variables);
+      const { options: fromVariables } = readVariables((variable) => env[variable]);
+      for (const options of [own.moduleOptions(), fromVariables]) {
+        const url = await start('express', options);
+        expect(await statusOf(own.sendWebhook(url, BODY))).toBe(200);
+        expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(401);
+      }
+      await own.stop();
+    },
+  );
 });

@@ -177,6 +177,11 @@ describe('Reading variables', () => {
     });
   });
 
+  it('reads an empty SERVICE_WEBHOOK_PREFIX as an empty prefix, and leaves the option out without the variable', () => {
+    expect(read({ SERVICE_WEBHOOK_PREFIX: ' ' }).options).toEqual({ webhook: { prefix: '' } });
+    expect(read({}).options).toEqual({});
+  });
+
   it.each([
     ['true, 1, yes, On', true],
     ['False, 0, no, OFF', false],
