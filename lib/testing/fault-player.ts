@@ -40,6 +40,10 @@ export async function playFault(fault: AnswerFault, scene: FaultScene): Promise<
 async function playNamedFault(fault: AnswerFault & string, scene: FaultScene): Promise<void> {
   const { record, response, raw } = scene;
   switch (fault) {
+    case 'lost':
+      await scene.answer();
+      raw.resetAndDestroy();
+      return;
     case 'reset':
       raw.resetAndDestroy();
       return;

@@ -12,7 +12,9 @@ export type ConnectionFault =
 
 /** Faults of a request. Each replaces the usual response. */
 export type AnswerFault =
-  /** The connection is reset without a response. */
+  /** The call is executed, but its response is lost: the connection is reset. */
+  | 'lost'
+  /** The call is not executed, and the connection is reset without a response. */
   | 'reset'
   /** Status 200 and headers, then a reset. */
   | 'reset-after-headers'
@@ -45,6 +47,7 @@ export type SimulatorFault = ConnectionFault | AnswerFault;
 
 /** The response faults that are given as a text. */
 export const NAMED_FAULTS = [
+  'lost',
   'reset',
   'reset-after-headers',
   'truncate',

@@ -163,6 +163,7 @@ export class ServiceSimulator {
    *
    * @throws TypeError for an invalid fault, face or path
    * @example
+   * simulator.fail({ method: 'POST', path: '/customers/v1', fault: 'lost' });
    * simulator.fail({ face: 'token', fault: { status: 503 } });
    * simulator.fail({ path: '/banks/v1', times: 2, fault: 'reset' });
    * simulator.fail({ times: Infinity, when: () => Math.random() < 0.2, fault: { status: 429 } });

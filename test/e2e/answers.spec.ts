@@ -201,7 +201,7 @@ describe('HTTP statuses', () => {
 });
 
 describe('A missing response', () => {
-  it.each<SimulatorFault>(['reset', 'reset-after-headers', 'truncate', { status: 408 }])(
+  it.each<SimulatorFault>(['lost', 'reset', 'reset-after-headers', 'truncate', { status: 408 }])(
     'after %j a GET is retried, and a POST fails with outcomeUnknown',
     async (fault) => {
       fail(fault, 2);

@@ -81,6 +81,7 @@ const apiFaults = (
   })),
   { status: 500, json: {}, headers: { 'x-correlation-id': echo, 'retry-after': echo } },
   'reset',
+  'lost',
   'reset-after-headers',
   'truncate',
   'html',

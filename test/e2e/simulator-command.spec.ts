@@ -406,7 +406,7 @@ describe('nestjs-service simulator', () => {
     [['--token-lifetime', '0'], "--token-lifetime must be a whole number from 1 to 2147483648, not '0'."],
     [
       ['--fail', '/banks/v1=200'],
-      "--fail '/banks/v1=200': '200' is not a fault. A fault is a status from 400 to 599, a delay such as 2000ms, reset, reset-after-headers, truncate, hang, html, empty, reset-handshake, handshake_failure, bad_certificate, unsupported_certificate, certificate_revoked, certificate_expired, certificate_unknown, unknown_ca, access_denied, certificate_required.\nSee: nestjs-service simulator --help",
+      "--fail '/banks/v1=200': '200' is not a fault. A fault is a status from 400 to 599, a delay such as 2000ms, lost, reset, reset-after-headers, truncate, hang, html, empty, reset-handshake, handshake_failure, bad_certificate, unsupported_certificate, certificate_revoked, certificate_expired, certificate_unknown, unknown_ca, access_denied, certificate_required.\nSee: nestjs-service simulator --help",
     ],
     [['--name', '1a'], '--name: must begin with a letter and contain only letters, digits, - and _.'],
     [
@@ -614,6 +614,7 @@ describe('nestjs-service simulator --fail', () => {
   it.each([
     ['/banks/v1=503', { path: '/banks/v1', times: Infinity, fault: { status: 503 } }],
     ['/banks/v1=2000ms:3', { path: '/banks/v1', times: 3, fault: { delayMs: 2000 } }],
+    ['/customers/v1=lost', { path: '/customers/v1', times: Infinity, fault: 'lost' }],
     ['token=reset', { face: 'token', times: Infinity, fault: 'reset' }],
     ['base=certificate_unknown:1', { face: 'base', times: 1, fault: { tlsAlert: 'certificate_unknown' } }],
     ['sandbox-mtls=reset-handshake', { face: 'sandbox-mtls', fault: 'reset-handshake' }],

@@ -13,6 +13,7 @@ export function secretsOf({ headers, form }: RecordedRequest): string {
 
 /** Faults of one attempt. `sent` are the secrets of this request, and `elsewhere` is the address of another service. */
 export const API_FAULTS = {
+  lost: () => 'lost',
   reset: () => 'reset',
   'reset after headers': () => 'reset-after-headers',
   truncate: () => 'truncate',
@@ -37,6 +38,7 @@ export const API_FAULTS = {
 
 /** Faults of the token endpoint. */
 export const TOKEN_FAULTS = {
+  lost: () => 'lost',
   reset: () => 'reset',
   truncate: () => 'truncate',
   hang: () => 'hang',

@@ -864,6 +864,7 @@ describe('Faults of ServiceSimulator', () => {
   });
 
   it.each<[AnswerFault & string, number | undefined]>([
+    ['lost', undefined],
     ['reset', undefined],
     ['reset-after-headers', 200],
     ['truncate', 200],
@@ -872,6 +873,23 @@ describe('Faults of ServiceSimulator', () => {
     expect(await failCode(banks())).toBe('ECONNRESET');
     expect(simulator.requests.map((each) => each.status)).toEqual([status]);
     expect((await banks()).status).toBe(200);
+  });
+
+  it('execute a call whose response is lost, and not one whose connection is reset', async () => {
+    for (const fault of ['reset', 'lost'] as const) {
+      simulator.fail({ method: 'POST', path: '/customers/v1', fault });
+      const headers = { 'content-type': 'application/json' };
+      const body = JSON.stringify({ app_user_id: `by-${fault}` });
+      expect(await failCode(send('/customers/v1', { method: 'POST', headers, body }))).toBe('ECONNRESET');
+    }
+    const created = simulator.customers.map(({ app_user_id }) => app_user_id);
+    expect(created.filter((id) => id.startsWith('by-'))).toEqual(['by-lost']);
+  });
+
+  it('execute a token request whose response is lost', async () => {
+    simulator.fail({ face: 'token', fault: 'lost' });
+    expect(await failCode(requestToken(simulator))).toBe('ECONNRESET');
+    expect(simulator.tokenRequests.map(({ status }) => status)).toEqual([undefined]);
   });
 
   it('truncate the response after the headers and a part of the body', async () => {
@@ -979,7 +997,7 @@ describe('Faults of ServiceSimulator', () => {
   });
 
   it.each<[object, string]>([
-    [{ fault: 'rest' }, "'rest' is not a fault. A fault is reset, "],
+    [{ fault: 'rest' }, "'rest' is not a fault. A fault is lost, reset, "],
     [{ fault: { stauts: 503 } }, '{ stauts: 503 } is not a fault'],
     [{}, 'undefined is not a fault'],
     [{ fault: { tlsAlert: 'unkown_ca' } }, "{ tlsAlert: 'unkown_ca' } is not a fault"],
