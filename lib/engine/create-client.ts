@@ -7,7 +7,7 @@ import { TokenCache } from '../auth/token-cache.js';
 import { rotatingClientSecret, TokenEndpoint } from '../auth/endpoint/token-endpoint.js';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
 import { SharedStore } from '../auth/store/shared-store.js';
-import { systemClock } from '../time/time.js';
+import { sleep, systemClock } from '../time/time.js';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { type ResolvedOptions } from '../config/resolve-options.js';
 import { describeFault, ServiceCertificateError, ServiceConfigurationError } from '../errors/index.js';
@@ -100,7 +100,8 @@ export function createConfiguredClient(
 
 /** The real network, clock and random numbers. Tests and doubles pass their own. */
 export function systemIo(log: Log): ServiceIo {
-  return { exchange, clock: systemClock, random: Math.random, log };
+  const pause: ServiceIo['pause'] = (delayMs, ...signals) => sleep(systemClock, delayMs, ...signals);
+  return { exchange, clock: systemClock, pause, random: Math.random, log };
 }
 
 /**

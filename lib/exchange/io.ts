@@ -1,6 +1,6 @@
 import { type Agent, type IncomingHttpHeaders } from 'node:http';
 import { type Socket } from 'node:net';
-import { type Clock } from '../time/time.js';
+import { type Clock, type Signals } from '../time/time.js';
 import { type OfferedCertificate } from './response.js';
 import { type Log } from '../telemetry/telemetry.js';
 
@@ -80,6 +80,8 @@ export interface ServiceIo {
    */
   exchange: Exchange;
   clock: Clock;
+  /** Waits before a retry. Rejects with the reason of a signal that aborts. Doubles do not wait. */
+  pause: (delayMs: number, ...signals: Signals) => Promise<void>;
   /** Returns a number from 0 (inclusive) to 1 (exclusive), as Math.random() does. */
   random: () => number;
   log: Log;

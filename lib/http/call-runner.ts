@@ -2,7 +2,7 @@ import { type Credentials } from '../auth/authenticator.js';
 import { certificateVerdict, isSuccess, parseRetryAfter } from '../exchange/response.js';
 import { CallCancelled, ExchangeFault, hadDeadConnection, type Outcome } from '../exchange/fault.js';
 import { type ExchangeResponse } from '../exchange/io.js';
-import { delayAfterRetryAfter, retryDelay, nextTurn, systemClock, sleep, within } from '../time/time.js';
+import { delayAfterRetryAfter, retryDelay, nextTurn, systemClock, within } from '../time/time.js';
 import { canDetectUnreadInput } from '../tls/connections/connection-state.js';
 import { type Call, type CallAuthenticator, type ClientContext } from './call.js';
 import { type CallObserver } from './call-observer.js';
@@ -74,7 +74,7 @@ export class CallRunner {
       call.outcomeUnknown = isOutcomeUnknown(call, outcome);
       if (pauseMs === undefined) return this.#finish(call, outcome, done);
       try {
-        if (pauseMs > 0) await sleep(systemClock, pauseMs, call.signal, closed);
+        if (pauseMs > 0) await this.#client.io.pause(pauseMs, call.signal, closed);
         outcome = await this.#attempt(call, done);
       } catch (error) {
         if (!call.outcomeUnknown || isEndedByCaller(call)) throw error;

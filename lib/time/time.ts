@@ -88,7 +88,7 @@ export function watching(clock: Clock): Clock {
   return { now: () => clock.now(), monotonic: () => clock.monotonic(), schedule: watch, watch };
 }
 
-type Signals = readonly (AbortSignal | undefined)[];
+export type Signals = readonly (AbortSignal | undefined)[];
 
 /**
  * Calls `onTime` after the delay, or `onAbort` with the reason of a signal that aborts earlier. Exactly one of them is

@@ -71,7 +71,8 @@ export async function makeStubbedClient(
   // Messages name the SERVICE_* variables of options, but none is read.
   const sources = { name, given: OPTIONS, readVariable: () => undefined };
   const read = await readConfiguration(sources, SILENT);
-  const client = createConfiguredClient(read, { ...systemIo(SILENT), exchange }, 'Doubles');
+  const io = { ...systemIo(SILENT), exchange, pause: () => Promise.resolve() };
+  const client = createConfiguredClient(read, io, 'Doubles');
   for (const [service, names] of Object.entries(DOUBLED) as [DoubledService, readonly string[]][]) {
     const methods = client[service] as unknown as Record<string, ServiceMethod>;
     for (const method of names) methods[method] = wrapMethod(service, method, methods[method].bind(methods));

@@ -3,6 +3,7 @@ import { Agent, type IncomingMessage, type RequestListener, type ServerResponse 
 import { inspect } from 'node:util';
 import { type WaitOptions } from '../../../lib/auth/access-token.js';
 import { Secret } from '../../../lib/config/secret.js';
+import { systemIo } from '../../../lib/engine/create-client.js';
 import { type Identity } from '../../../lib/tls/client-identity.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { type ExchangeRequest } from '../../../lib/exchange/io.js';
@@ -13,7 +14,6 @@ import { type RetryBudget } from '../../../lib/http/repeatability.js';
 import { createServiceAxios } from '../../../lib/http/service-axios.js';
 import { SILENT } from '../../../lib/telemetry/telemetry.js';
 import { exchangeDouble, type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
-import { systemClock } from '../../../lib/time/time.js';
 import { httpServer } from '../../helpers/loopback.js';
 import { unchanging } from '../../helpers/rotating-certificate.js';
 
@@ -73,7 +73,7 @@ export function clientOf(
     calls: new CallsInFlight(),
     identity: {},
     ...parts,
-    io: { clock: systemClock, log: SILENT, random: () => 0, exchange, ...parts.io },
+    io: { ...systemIo(SILENT), random: () => 0, ...parts.io },
     options: {
       authentication: 'mtls',
       appTokenHeader: 'service-app-token',

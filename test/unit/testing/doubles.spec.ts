@@ -455,6 +455,29 @@ describe('stubService', () => {
     }
   });
 
+  it('sends a call again without waiting, also after a Retry-After, as often as the call says and within its time limit', async () => {
+    const failing = (count: number, retryAfter?: number) => {
+      let left = count;
+      const get = () => (left-- > 0 ? Promise.reject(serviceErrors.api(503, { retryAfter })) : { left });
+      service.use({ http: { get } });
+    };
+    await start();
+    jest.useFakeTimers();
+    try {
+      failing(10);
+      expect(await http.get('/a', { retries: 10 })).toEqual({ left: -1 });
+      failing(1, 20);
+      expect(await http.get('/a', { retries: 1 })).toEqual({ left: -1 });
+      failing(1, 20);
+      await expect(http.get('/a', { retries: 1, timeout: 10_000 })).rejects.toMatchObject({ retryAfter: 20 });
+      failing(1);
+      await expect(http.get('/a')).rejects.toMatchObject({ status: 503 });
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
   it('returns text and bytes unchanged if the caller asked for them', async () => {
     const bodies = ['a;b', Buffer.from('bytes'), { a: 1 }];
     await start({ http: { request: () => bodies.shift() } });
