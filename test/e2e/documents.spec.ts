@@ -318,17 +318,18 @@ describe('Names in the documents', () => {
     expect([answerOf(refused, { [name]: 422 }).status, status]).toEqual([422, Number(usual)]);
   });
 
-  it('include one command to install, a first call in 20 lines, and two commands for a clone of the repository', () => {
+  it('include one command to install, a first call of at most 22 lines, and two commands for a clone of the repository', () => {
     const commands = fencesOf('README.md').filter(({ language }) => language === 'sh');
-    expect(commands.slice(-2).map(({ text }) => text.trim())).toEqual([
+    expect(commands.map(({ text }) => text.trim())).toEqual([
+      'npx nest add nestjs-service',
       'npm ci && npm start',
       'npm ci && npm test',
     ]);
     expect(Object.keys(manifest.scripts)).toEqual(expect.arrayContaining(['start', 'test']));
     expect(textOf('README.md')).toContain(`(${REPOSITORY})`);
-    const [install, firstCall] = fencesOf('README.md');
-    expect(install?.text.trim()).toBe('npx nest add nestjs-service');
-    expect(firstCall?.text.trimEnd().split('\n').length).toBeLessThanOrEqual(20);
+    const [firstCall] = fencesOf('README.md');
+    expect(firstCall?.file).toBe('app.module.ts');
+    expect(firstCall?.text.trimEnd().split('\n').length).toBeLessThanOrEqual(22);
   });
 
   it('include a guard in every route that starts a session in the browser', () => {
@@ -418,13 +419,37 @@ describe('Names in the documents', () => {
 });
 
 describe('README.md', () => {
-  it('has a first call that works with the variables of the sandbox', async () => {
-    Object.assign(process.env, simulator.env({ environment: 'sandbox', authentication: 'app-token' }));
-    const { AppModule } = await load<{ AppModule: Type }>('README.md', 'app.module.ts');
-    const app = (await Test.createTestingModule({ imports: [AppModule] }).compile()).createNestApplication();
-    await app.listen(0, '127.0.0.1');
-    expect(await (await fetch(`${await app.getUrl()}/banks`)).json()).toHaveLength(10);
-    await app.close();
+  const name = 'README.md';
+
+  it('has an application that runs with its four variables, and an error as the log of that application shows it', async () => {
+    const fence = (language: string) => fencesOf(name).find((each) => each.language === language)?.text ?? '';
+    const named = [...fence('dotenv').matchAll(/^(SERVICE_\w+)=(\S*)/gm)];
+    expect(named.map(([, variable, value]) => [variable, value]).slice(0, 2)).toEqual([
+      ['SERVICE_ENVIRONMENT', 'sandbox'],
+      ['SERVICE_AUTHENTICATION', 'app-token'],
+    ]);
+    const values = simulator.env({ environment: 'sandbox', authentication: 'app-token' });
+    const given = Object.fromEntries(named.map(([, variable = '']) => [variable, values[variable]]));
+    const [, message = '', hint = ''] = /^ServiceApiError: (.+)\n(.+?) \.\.\.$/m.exec(fence('text')) ?? [];
+    expect([message, hint]).not.toContain('');
+    const run = async (status: number, env: Record<string, string>) => {
+      const port = await deadPort();
+      const { SERVICE_TLS_CHAIN } = values;
+      const application = startSource(snippets.get(name)?.path('main.ts') ?? '', {
+        cwd: folder,
+        env: { ...given, SERVICE_TLS_CHAIN, PORT: String(port), ...env },
+      });
+      try {
+        await application.waitForPort(port);
+        expect((await fetch(`http://127.0.0.1:${port}/banks`)).status).toBe(status);
+        return application.output();
+      } finally {
+        await application.kill();
+      }
+    };
+    const [, log] = await Promise.all([run(200, {}), run(502, { SERVICE_APP_TOKEN: 'wrong' })]);
+    expect(log).toContain(message);
+    expect(log).toContain(hint);
   });
 });
 
