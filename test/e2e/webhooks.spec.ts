@@ -1,9 +1,20 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Body, Controller, HttpCode, Injectable, Post, UseGuards, type Type } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  type ExecutionContext,
+  HttpCode,
+  Injectable,
+  Post,
+  UseGuards,
+  type Type,
+} from '@nestjs/common';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
 import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, type ClientHttp2Session, type IncomingHttpHeaders } from 'node:http2';
 import {
   createServiceClient,
   InjectService,
@@ -39,6 +50,7 @@ class WebhookController {
 type Application = NestExpressApplication | NestFastifyApplication;
 interface HostOptions {
   rawBody?: boolean;
+  bodyParser?: boolean;
   controller?: Type;
   imports?: Parameters<typeof Test.createTestingModule>[0]['imports'];
   adapter?: FastifyAdapter | ExpressAdapter;
@@ -66,6 +78,7 @@ async function start(
   options: ServiceModuleOptions = simulator.moduleOptions(),
   {
     rawBody = true,
+    bodyParser = true,
     controller = WebhookController,
     imports = [ServiceModule.forRoot(options)],
     adapter = platform === 'express' ? new ExpressAdapter() : new FastifyAdapter(),
@@ -75,7 +88,7 @@ async function start(
   const module = await Test.createTestingModule({ imports, controllers: [controller] })
     .setLogger(logger)
     .compile();
-  const app = module.createNestApplication<Application>(adapter, { rawBody, logger });
+  const app = module.createNestApplication<Application>(adapter, { rawBody, bodyParser, logger });
   open.push(app);
   app.useGlobalFilters(new ServiceExceptionFilter());
   setUp?.(app);
@@ -166,9 +179,12 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(response.status).toBe(500);
     expect(await response.json()).toEqual({ statusCode: 500, message: 'Internal Server Error' });
     expect(linesOfGuard()).toEqual([
-      expect.stringContaining('Create it with NestFactory.create(AppModule, { rawBody: true }).'),
+      expect.stringContaining(
+        'Create the application with NestFactory.create(AppModule, { rawBody: true }).',
+      ),
     ]);
-    // Callers without a signature learn nothing from the response, and cause only one log line in a minute.
+    expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(500);
+    // Callers without a signature learn nothing from the response. Each of the two lines is logged once a minute.
     const headers = { 'content-type': 'application/json', connection: 'close' };
     for (let caller = 0; caller < 3; caller += 1)
       expect(await statusOf(fetch(url, { method: 'POST', headers, body: BODY }))).toBe(401);
@@ -186,7 +202,11 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(await statusOf(simulator.sendWebhook(without, '<a/>', xml))).toBe(isExpress ? 500 : 415);
     expect(linesOfGuard()).toEqual(
       isExpress
-        ? [expect.stringMatching(/no body parser accepts its content type \(application\/xml\)\. Add one/)]
+        ? [
+            expect.stringMatching(
+              /no body parser has read its body \(content type: application\/xml\)\..* add a parser/,
+            ),
+          ]
         : [],
     );
     const setUp = (app: Application) => {
@@ -279,6 +299,156 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
       [Buffer.from(BODY), undefined],
     ]);
   });
+});
+
+/** What an application does with the body of a webhook before the guard sees it. */
+interface Parsing {
+  platform?: Platform;
+  options?: Pick<HostOptions, 'rawBody' | 'bodyParser'>;
+  use?: (app: Application, express: Express) => void;
+}
+interface Express {
+  json(options?: object): never;
+  raw(options: object): never;
+  text(options: object): never;
+}
+const ANY_TYPE = { type: () => true };
+const keepBytes = (request: { rawBody?: unknown }, _: unknown, bytes: Buffer): void => {
+  request.rawBody = bytes;
+};
+
+describe('the body of a webhook', () => {
+  const signed = (body: string | Buffer, more: Record<string, string> = {}) => ({
+    [HEADER]: `sha512=${createHmac('sha512', simulator.webhookSecret).update(body).digest('hex')}`,
+    ...more,
+  });
+
+  async function startWith({ platform = 'express', options, use }: Parsing): Promise<string> {
+    const name = 'express';
+    const { default: express } = (await import(name)) as { default: Express };
+    return start(platform, undefined, { ...options, setUp: (app) => use?.(app, express) });
+  }
+
+  it.each<[string, Parsing]>([
+    [
+      'express.raw() for every content type',
+      { options: { bodyParser: false }, use: (app, { raw }) => app.use(raw(ANY_TYPE)) },
+    ],
+    [
+      'express.json() whose verify keeps the bytes',
+      { use: (app, { json }) => app.use(json({ verify: keepBytes })) },
+    ],
+    [
+      'bytes on the request of node:http, as functions-framework keeps them for Fastify',
+      {
+        platform: 'fastify',
+        options: { rawBody: false },
+        use: (app) => {
+          const fastify = (app as NestFastifyApplication).getHttpAdapter().getInstance();
+          fastify.addHook('preValidation', (request, _reply, done) => {
+            Object.assign(request.raw, { rawBody: Buffer.from(BODY) });
+            done();
+          });
+        },
+      },
+    ],
+  ])('ServiceWebhookGuard uses %s', async (_, parsing) => {
+    const url = await startWith(parsing);
+    expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(200);
+    expect(await statusOf(simulator.sendWebhook(url, BODY, signed('')))).toBe(401);
+  });
+
+  it.each<[string, Parsing, string]>([
+    ['text/plain on Fastify', { platform: 'fastify' }, 'text/plain'],
+    [
+      'a text parser of Express',
+      { options: { bodyParser: false }, use: (app, { text }) => app.use(text(ANY_TYPE)) },
+      'application/json',
+    ],
+  ])(
+    'ServiceWebhookGuard verifies the text of %s, and answers 500 if the signature does not fit it',
+    async (_, parsing, type) => {
+      const url = await startWith(parsing);
+      const send = (body: string | Buffer, headers: Record<string, string>) =>
+        statusOf(simulator.sendWebhook(url, body, { 'content-type': type, ...headers }));
+      expect(await send(BODY, {})).toBe(200);
+      expect(linesOfGuard()).toEqual([]);
+      const decoded = Buffer.concat([Buffer.from(BODY), Buffer.from([0xff])]);
+      expect(await send(decoded, signed(decoded))).toBe(500);
+      expect(await send(BODY, signed(''))).toBe(500);
+      expect(linesOfGuard()).toEqual([
+        expect.stringMatching(/its body is a text .* the signature does not fit .* parseAs: 'buffer'/),
+      ]);
+    },
+  );
+
+  it.each<[string, Parsing, RegExp]>([
+    [
+      'express.json() before',
+      { use: (app, { json }) => app.use(json()) },
+      /an object .* app\.use\(express\.json\(\)\)/,
+    ],
+    ['bodyParser: false', { options: { bodyParser: false } }, /no body parser .* without bodyParser: false/],
+  ])(
+    'ServiceWebhookGuard answers 500 with %s, and the log says what to change',
+    async (_, parsing, words) => {
+      const url = await startWith(parsing);
+      expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(500);
+      expect(await statusOf(simulator.sendWebhook(url, BODY, signed('')))).toBe(500);
+      expect(linesOfGuard()).toEqual([expect.stringMatching(words)]);
+    },
+  );
+
+  it('ServiceWebhookGuard knows over HTTP/1 that a body is empty, also if a parser has left {}, as those of Express 4', async () => {
+    const leaveObject = (request: { body?: unknown }, _: unknown, next: () => void) => {
+      request.body = {};
+      next();
+    };
+    const url = await startWith({ options: { bodyParser: false }, use: (app) => app.use(leaveObject) });
+    for (const [body, headers, status] of [
+      ['', signed(''), 200],
+      ['', signed(BODY), 401],
+      ['{}', signed(''), 500],
+    ] as const) {
+      const request = { method: 'POST', headers: { ...headers, connection: 'close' } };
+      expect(await statusOf(fetch(url, { ...request, body: body || undefined }))).toBe(status);
+    }
+  });
+
+  it.each([true, false])(
+    'ServiceWebhookGuard takes no body for empty over HTTP/2, with rawBody: %j',
+    async (rawBody) => {
+      const adapter = new FastifyAdapter({ http2: true } as object);
+      const url = new URL(await start('fastify', undefined, { adapter, rawBody }));
+      const session: ClientHttp2Session = connect(url.origin);
+      const send = async (body: string, headers: IncomingHttpHeaders) => {
+        const type = body === '' ? {} : { 'content-type': 'application/json' };
+        const stream = session.request({ ':method': 'POST', ':path': url.pathname, ...type, ...headers });
+        stream.end(body);
+        const [response] = (await once(stream, 'response')) as [Record<string, unknown>];
+        stream.resume();
+        return response[':status'];
+      };
+      expect(await send(BODY, signed(BODY))).toBe(rawBody ? 200 : 500);
+      expect(await send(BODY, signed(''))).toBe(rawBody ? 401 : 500);
+      expect(await send('', signed(''))).toBe(500);
+      expect(await send(BODY, {})).toBe(401);
+      session.close();
+    },
+  );
+
+  it.each(['rpc', 'ws', 'graphql'])(
+    'ServiceWebhookGuard says that it is for HTTP in a handler of the kind %s',
+    async (kind) => {
+      const guard = new ServiceWebhookGuard({ header: HEADER } as WebhooksService);
+      const handler = WebhookController.prototype.receive;
+      const context = { getType: () => kind, getClass: () => WebhookController, getHandler: () => handler };
+      const error = await rejection(guard.canActivate(context as unknown as ExecutionContext));
+      expect(String(error)).toBe(
+        'Error: ServiceWebhookGuard is for HTTP controllers, and WebhookController.receive() is none.',
+      );
+    },
+  );
 });
 
 describe('createServiceClient().webhooks', () => {
