@@ -87,7 +87,7 @@ export {
   type SessionParameters,
 } from './link-sdk/link-sdk.service.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
-export { type ServiceCallEvent } from './telemetry/telemetry.js';
+export { type ServiceCallAttempt, type ServiceCallEvent } from './telemetry/telemetry.js';
 export { createServiceClient, type ServiceClient } from './engine/create-client.js';
 export { type IdentityStatus } from './tls/identity-source.js';
 export { ServiceWebhookGuard } from './webhooks/service-webhook.guard.js';

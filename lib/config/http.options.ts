@@ -169,8 +169,8 @@ export class HttpOptions extends OptionsSection<ServiceHttpOptions> {
   onCall?: (event: ServiceCallEvent) => void;
 
   /**
-   * Log a line at `debug` for each successful call: method, route, status, attempts, duration, kinds of credentials and
-   * correlation id. Failed calls are always logged. Default false. SERVICE_HTTP_LOG_CALLS
+   * Log a line at `debug` for each successful call: method, route, status, duration, attempts with their times, kinds of credentials
+   * and correlation id. Failed calls are always logged. Default false. SERVICE_HTTP_LOG_CALLS
    */
   @Flag('HTTP_LOG_CALLS')
   logCalls = false;

@@ -2,6 +2,7 @@ import http, { type ClientRequest, type IncomingMessage, type RequestOptions } f
 import https from 'node:https';
 import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { type AttemptOutcome, type AttemptTrace } from '../telemetry/telemetry.js';
 import { setImmediate, systemClock } from '../time/time.js';
 import { isUntilClose, readBody } from './body.js';
 import { type OfferedCertificate, refusesHandshake, verdictOfEnd } from './response.js';
@@ -54,14 +55,14 @@ class RunningExchange {
     reject: (reason: unknown) => void,
   ) {
     this.#request = request;
-    this.#progress = new ExchangeProgress(request.certificate);
+    this.#progress = new ExchangeProgress(request.certificate, request.trace);
     this.#resolve = resolve;
     this.#reject = reject;
   }
 
   start(): void {
     const { signal } = this.#request;
-    if (signal?.aborted) return this.#settle(() => this.#reject(signal.reason));
+    if (signal?.aborted) return this.#settle('aborted', () => this.#reject(signal.reason));
     signal?.addEventListener('abort', this.#onAbort);
     this.#setTimer(Infinity);
     try {
@@ -169,6 +170,7 @@ class RunningExchange {
 
   #onResponse(incoming: IncomingMessage): void {
     this.#progress.phase = 'reading';
+    this.#request.trace?.mark('firstByteMs');
     this.#incoming = incoming;
     const onBody = (body: Buffer): void => this.#finish(incoming, body);
     readBody(incoming, this.#request.maxResponseBytes, onBody, (fault) => this.#fail(fault));
@@ -183,7 +185,7 @@ class RunningExchange {
   #conclude(incoming: IncomingMessage, body: Buffer): void {
     const { statusCode: status = 0, statusMessage: statusText = '', headers } = incoming;
     const untilClose = isUntilClose(incoming);
-    this.#settle(() => this.#resolve({ status, statusText, headers, body, untilClose }));
+    this.#settle(status, () => this.#resolve({ status, statusText, headers, body, untilClose }));
     // The server has responded before the whole request was sent. It may never read the rest, so close the connection
     // (https://www.rfc-editor.org/rfc/rfc9112#section-9.3).
     if (this.#outgoing?.writableFinished === false) this.#outgoing.destroy();
@@ -193,23 +195,24 @@ class RunningExchange {
     const reason: unknown = this.#request.signal?.reason;
     if (reason instanceof CallCancelled) return this.#fail({ kind: 'closed', reason: 'ERR_CANCELED' });
     if (!isUnsent(this.#progress)) this.#request.onLost?.();
-    this.#settle(() => this.#reject(reason));
+    this.#settle('aborted', () => this.#reject(reason));
     this.#outgoing?.destroy();
   };
 
   #fail(fault: OccurredFault): void {
     const { alert: _, ...known } = fault;
     const details = { ...known, ...this.#progress.describeFault(fault) };
-    this.#settle(() => this.#reject(new ExchangeFault(details)));
+    this.#settle(fault.kind, () => this.#reject(new ExchangeFault(details)));
     this.#outgoing?.destroy();
   }
 
-  #settle(outcome: () => void): void {
+  #settle(outcome: AttemptOutcome, conclude: () => void): void {
     if (this.#settled) return;
     this.#settled = true;
+    this.#request.trace?.end(outcome);
     this.#stopTimer?.();
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
-    outcome();
+    conclude();
   }
 }
 
@@ -226,11 +229,11 @@ export class ExchangeProgress {
   #isAccepted = false;
   /** The server has sent its ServerHello, so an alert or reset from now on may be about our certificate. */
   #hasServerHello = false;
-  readonly #certificate: OfferedCertificate | undefined;
 
-  constructor(certificate?: OfferedCertificate) {
-    this.#certificate = certificate;
-  }
+  constructor(
+    private readonly certificate?: OfferedCertificate,
+    private readonly trace?: AttemptTrace,
+  ) {}
 
   onSocket(request: ClientRequest, socket: Socket | TLSSocket, connection?: ExchangeConnection): void {
     this.socketAt = performance.now();
@@ -239,6 +242,7 @@ export class ExchangeProgress {
     this.#socket = socket;
     // Node does not set `reusedSocket` for a request that waited in the agent's queue.
     this.reusedSocket = request.reusedSocket || socket.bytesRead > 0;
+    if (this.trace) this.trace.attempt.connection = this.reusedSocket ? 'reused' : 'new';
     const secure = 'secureConnecting' in socket;
     const pending = secure ? socket.secureConnecting : socket.connecting;
     // On a preconnected socket the handshake may be over, and its session ticket may have arrived already.
@@ -247,7 +251,7 @@ export class ExchangeProgress {
     if (!pending) return this.#onConnected();
     socket.once(secure ? 'secureConnect' : 'connect', () => this.#onConnected());
     // Node emits `keylog` from the ServerHello on. The listener ignores the key material.
-    if (secure && this.#certificate) socket.once('keylog', () => (this.#hasServerHello = true));
+    if (secure && this.certificate) socket.once('keylog', () => (this.#hasServerHello = true));
     // A real socket accepts the request only once TCP has connected. The socket of a mock (nock 15, msw 3) accepts it before
     // and never emits `connect`. Count the request as sent then, so that a slow mock looks like a slow service.
     request.once('finish', () => socket.connecting && !socket.destroyed && this.#onConnected());
@@ -265,7 +269,7 @@ export class ExchangeProgress {
       // An error with the kind `proxy` occurs only before the tunnel is open, so nothing of the request was sent.
       phase: kind === 'proxy' ? 'connecting' : phase,
       reusedSocket,
-      certificateVerdict: verdictOfEnd({ kind, alert }, this.#certificate, handshake),
+      certificateVerdict: verdictOfEnd({ kind, alert }, this.certificate, handshake),
       handshakeRefused: isSent && isPending && refusesHandshake(alert),
       ...(phase === 'connecting' && addresses && { addresses }),
     };
@@ -286,6 +290,7 @@ export class ExchangeProgress {
   #onConnected(): void {
     if (this.phase !== 'connecting') return;
     this.phase = 'sent';
+    this.trace?.mark('connectedMs');
     const socket = this.#socket;
     if (this.reusedSocket || socket === undefined || !('getProtocol' in socket)) return;
     // Read the protocol now, because a failed socket no longer has it.

@@ -2,7 +2,7 @@ import { type Agent, type IncomingHttpHeaders } from 'node:http';
 import { type Socket } from 'node:net';
 import { type Clock, type Signals } from '../time/time.js';
 import { type OfferedCertificate } from './response.js';
-import { type Log } from '../telemetry/telemetry.js';
+import { type AttemptTrace, type Log } from '../telemetry/telemetry.js';
 
 /** An agent. If it has `stateOf`, the exchange uses only connections that the agent knows. */
 type ExchangeAgent = Agent & { stateOf?(socket: Socket): ExchangeConnection | undefined };
@@ -40,6 +40,8 @@ export interface ExchangeRequest {
   signal?: AbortSignal;
   /** Called if the signal aborts an exchange whose request the server may have read. */
   onLost?: () => void;
+  /** Gets the times and the outcome, if somebody listens. */
+  trace?: AttemptTrace;
 }
 
 export interface ExchangeResponse {

@@ -2,6 +2,7 @@ import { type Credentials } from '../auth/authenticator.js';
 import { certificateVerdict, isSuccess, parseRetryAfter } from '../exchange/response.js';
 import { CallCancelled, ExchangeFault, hadDeadConnection, type Outcome } from '../exchange/fault.js';
 import { type ExchangeResponse } from '../exchange/io.js';
+import { AttemptTrace } from '../telemetry/telemetry.js';
 import { delayAfterRetryAfter, retryDelay, nextTurn, systemClock, within } from '../time/time.js';
 import { canDetectUnreadInput } from '../tls/connections/connection-state.js';
 import { type Call, type CallAuthenticator, type ClientContext } from './call.js';
@@ -64,18 +65,23 @@ export class CallRunner {
   }
 
   async run(call: Call): Promise<ExchangeResponse> {
-    const { closed } = this.#client.calls;
+    const { calls, options } = this.#client;
+    const { closed } = calls;
+    const { onCall, logCalls } = options.http;
+    if (onCall || logCalls) call.traces = [];
     const done = new Repetitions();
-    let outcome = await this.#attempt(call, done);
+    let outcome = await this.#attempt(call, done, startTrace(call));
     for (;;) {
       const { response } = outcome;
       const isOver = closed.aborted || (response && isSuccess(response.status));
+      // An attempt with another token or certificate begins here, so that its times include the wait for that.
+      const trace = startTrace(call);
       const pauseMs = isOver ? undefined : await this.#pauseBeforeNext(call, outcome, done);
       call.outcomeUnknown = isOutcomeUnknown(call, outcome);
       if (pauseMs === undefined) return this.#finish(call, outcome, done);
       try {
         if (pauseMs > 0) await this.#client.io.pause(pauseMs, call.signal, closed);
-        outcome = await this.#attempt(call, done);
+        outcome = await this.#attempt(call, done, pauseMs > 0 ? startTrace(call) : trace);
       } catch (error) {
         if (!call.outcomeUnknown || isEndedByCaller(call)) throw error;
         // The next attempt was not sent. The error of the previous one tells the caller that the call may have been executed.
@@ -89,13 +95,14 @@ export class CallRunner {
    * are in flight, the request is sent in the next turn of the event loop. All requests of that turn then go out together,
    * which costs a third less CPU. Rejects only if the call has ended, for example because its caller aborted.
    */
-  async #attempt(call: Call, done: Repetitions): Promise<Outcome> {
+  async #attempt(call: Call, done: Repetitions, trace: AttemptTrace | undefined): Promise<Outcome> {
     // Wait for at most half of the time that is left. The other half is enough to send the call with the old certificate: the
     // server's refusal tells the caller more than a time-out.
     const search = this.#client.identity.rotation.search('api');
     if (search) await this.#waitForCertificate(search, call, call.leftMs / 2);
     const credentials = this.#authenticator.getCached() ?? (await this.#waitForToken(call));
     if (credentials !== call.getCredentials()) call.setCredentials(credentials);
+    if (credentials.Authorization) trace?.mark('tokenMs');
     const isAlone = this.#running === 0;
     this.#running += 1;
     try {
@@ -104,8 +111,8 @@ export class CallRunner {
       if (!canDetectUnreadInput) await nextTurn().then(nextTurn);
       // The process may have been suspended during this turn, until the token expired.
       if (!this.#authenticator.areStillValid(credentials) && call.leftMs > 0)
-        return await this.#attempt(call, done);
-      return { response: await this.#exchange(call, done) };
+        return await this.#attempt(call, done, trace);
+      return { response: await this.#exchange(call, done, trace) };
     } catch (error) {
       if (error instanceof ExchangeFault) return { fault: error };
       throw error;
@@ -120,13 +127,13 @@ export class CallRunner {
     );
   }
 
-  #exchange(call: Call, done: Repetitions): Promise<ExchangeResponse> {
+  #exchange(call: Call, done: Repetitions, trace?: AttemptTrace): Promise<ExchangeResponse> {
     const { io, identity, options, calls } = this.#client;
     call.signal?.throwIfAborted();
     calls.closed.throwIfAborted();
     const { timeoutMs, attemptTimeoutMs, connectTimeoutMs } = this.#limitsOf(call, done);
     if (timeoutMs <= 0) throw timeoutFault();
-    call.attempts += 1;
+    if (trace) call.traces?.push(trace);
     call.certificate = identity.certificate;
     return io.exchange({
       url: call.url,
@@ -143,6 +150,7 @@ export class CallRunner {
       maxResponseBytes: call.details.maxResponseBytes ?? options.http.maxResponseBytes,
       signal: call.signal,
       onLost: isSafe(call) ? undefined : () => (call.outcomeUnknown = true),
+      trace,
     });
   }
 
@@ -269,6 +277,11 @@ export class CallRunner {
     const isLast = fault.kind === 'timeout' && fault.reason === undefined && performance.now() > endsAt - 5;
     return isLast ? new ExchangeFault({ ...fault, limitMs: timeoutMs }) : fault;
   }
+}
+
+/** Begins to note an attempt, if somebody listens. */
+function startTrace({ startedAt, traces }: Call): AttemptTrace | undefined {
+  return traces && new AttemptTrace(startedAt);
 }
 
 /** Whether the caller aborted the call by its signal. Unsubscribing from an Observable of the call does not count. */

@@ -5,7 +5,7 @@ import { type ResolvedOptions } from '../config/resolve-options.js';
 import { cleanText, ServiceRequestError, type CertificateSummary } from '../errors/index.js';
 import { CallCancelled } from '../exchange/fault.js';
 import { type ServiceIo, type ExchangeResponse } from '../exchange/io.js';
-import { ignoreErrors } from '../telemetry/telemetry.js';
+import { type AttemptTrace, ignoreErrors } from '../telemetry/telemetry.js';
 import { type Identity } from '../tls/client-identity.js';
 import { type CallUrl, routeOf } from './call-url.js';
 import { CONDITIONS, type EncodedBody, takeHeaders } from './call-content.js';
@@ -75,8 +75,8 @@ export class Call {
   signal: AbortSignal | undefined = undefined;
 
   // Written by the runner.
-  /** Number of exchanges that asked the agent for a connection. */
-  attempts = 0;
+  /** Set if `http.onCall` or `http.logCalls` is. One of each exchange that asked the agent for a connection. */
+  traces: AttemptTrace[] | undefined = undefined;
   /** The client certificate of the last attempt. */
   certificate: CertificateSummary | undefined = undefined;
   /** Whether the service may have executed an attempt that has ended. */

@@ -1,6 +1,7 @@
 import { isPromise } from 'node:util/types';
 import { ConsoleLogger, Logger, type LoggerService } from '@nestjs/common';
-import { ServiceError } from '../errors/index.js';
+import { type ConnectionErrorKind, ServiceError } from '../errors/index.js';
+import { type Clock, systemClock } from '../time/time.js';
 
 /**
  * Calls a function, and returns undefined if it throws. For functions of the application that only observe, such as a logger or a
@@ -76,6 +77,8 @@ export interface ServiceCallEvent {
   status?: number;
   /** Attempts that were sent. 0 if there was no token, or if an interceptor of the application did not settle in time. */
   attempts: number;
+  /** The attempts that `attempts` counts, in their order. */
+  attemptDetails: ServiceCallAttempt[];
   startedAt: Date;
   /** Milliseconds that the caller waited, including the waits for a token, a connection and retries. */
   durationMs: number;
@@ -85,6 +88,56 @@ export interface ServiceCallEvent {
   requestId?: string;
   /** The error's code. `aborted`: the caller aborted the call. `host_error`: a function of the application threw. */
   error?: string;
+}
+
+/**
+ * One attempt of a call or of a token request, for `http.onCall`. Times are in milliseconds. All of them but `startMs` count from the start
+ * of the attempt, and are absent if the attempt did not get so far.
+ */
+export interface ServiceCallAttempt {
+  /** The HTTP status of the response. */
+  status?: number;
+  /** Why there was no complete response: the kind of the fault, such as `reset` or `timeout`. `aborted`: the caller aborted the call. */
+  fault?: ConnectionErrorKind | 'aborted';
+  /** Whether the request reused a keep-alive connection. A connection that was opened ahead for the request is `new`. */
+  connection?: 'new' | 'reused';
+  /** From the start of the call to the start of the attempt. The pause before a retry lies between two attempts. */
+  startMs: number;
+  /** Until the bearer token was there. Absent for calls without one, and for token requests. */
+  tokenMs?: number;
+  /** Until the request could be written: after the wait for a free connection, and after the TLS handshake of a new one. */
+  connectedMs?: number;
+  /** Until the response began. */
+  firstByteMs?: number;
+  /** Until the response was read, or the attempt failed. */
+  durationMs: number;
+}
+
+/** The status of the response, or the fault. */
+export type AttemptOutcome = number | ConnectionErrorKind | 'aborted';
+
+/** Notes how one attempt goes. It is made only while somebody listens, so that a call without a listener pays nothing for it. */
+export class AttemptTrace {
+  readonly attempt: ServiceCallAttempt;
+  readonly #clock: Clock;
+  readonly #startedAt: number;
+
+  /** @param callStartedAt milliseconds of the monotonic clock */
+  constructor(callStartedAt: number, clock = systemClock) {
+    this.#clock = clock;
+    this.#startedAt = clock.monotonic();
+    this.attempt = { startMs: this.#startedAt - callStartedAt, durationMs: 0 };
+  }
+
+  mark(moment: 'tokenMs' | 'connectedMs' | 'firstByteMs' | 'durationMs'): void {
+    this.attempt[moment] = this.#clock.monotonic() - this.#startedAt;
+  }
+
+  end(outcome: AttemptOutcome): void {
+    if (typeof outcome === 'number') this.attempt.status = outcome;
+    else this.attempt.fault = outcome;
+    this.mark('durationMs');
+  }
 }
 
 export type OnCall = (event: ServiceCallEvent) => void;
@@ -105,8 +158,13 @@ export function eventErrorCode(error: unknown, signal: AbortSignal | undefined):
 }
 
 /** Reports a call that has just ended. Errors of the listener are ignored, because the call is over. */
-export function reportCall(onCall: OnCall, ended: Omit<ServiceCallEvent, 'startedAt'>): void {
-  const event = { ...ended, startedAt: new Date(Date.now() - ended.durationMs) };
+export function reportCall(
+  onCall: OnCall,
+  traces: readonly AttemptTrace[],
+  ended: Omit<ServiceCallEvent, 'startedAt' | 'attempts' | 'attemptDetails'>,
+): void {
+  const attempts = { attempts: traces.length, attemptDetails: traces.map(({ attempt }) => attempt) };
+  const event = { ...ended, ...attempts, startedAt: new Date(Date.now() - ended.durationMs) };
   const present = Object.entries(event).filter(([, value]) => value !== undefined);
   void ignoreErrors(() => onCall(Object.fromEntries(present) as unknown as ServiceCallEvent));
 }

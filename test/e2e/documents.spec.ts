@@ -1396,6 +1396,10 @@ describe('docs/operation.md', () => {
       expect(hrTimeToMilliseconds(duration)).toBeGreaterThan(0);
       expect(hrTimeToMilliseconds(startTime) + hrTimeToMilliseconds(duration)).toBeLessThan(Date.now() + 1);
     }
+    const attempts = made.map(({ events }) =>
+      events.map((event) => [event.name, event.attributes?.connection]),
+    );
+    expect(attempts).toEqual([[['attempt', 'new']], [['attempt', 'new']], [['attempt', 'reused']]]);
     await reader.forceFlush();
     const [{ scopeMetrics }] = points.getMetrics();
     const counted = scopeMetrics[0].metrics[0].dataPoints.map(({ attributes }) => attributes);

@@ -54,12 +54,21 @@ describe('http.onCall', () => {
   };
   const ms = expect.any(Number);
   const startedAt = expect.any(Date);
-  const banks = { kind: 'api', method: 'GET', route: '/banks/v1', startedAt, durationMs: ms };
+  const attemptDetails = expect.any(Array);
+  const banks = {
+    kind: 'api',
+    method: 'GET',
+    route: '/banks/v1',
+    startedAt,
+    durationMs: ms,
+    attemptDetails,
+  };
   const token = {
     kind: 'token',
     method: 'POST',
     route: '/oauth2/token',
     attempts: 1,
+    attemptDetails,
     startedAt,
     durationMs: ms,
   };
@@ -241,6 +250,7 @@ describe('http.onCall', () => {
         startedAt,
         durationMs: ms,
         attempts: 0,
+        attemptDetails: [],
         error: 'token_refused',
       },
     ]);
@@ -337,7 +347,7 @@ describe('http.logCalls', () => {
     const bearer = simulator.apiRequests.at(-1)?.headers.authorization?.replace('Bearer ', '') ?? appToken;
     expect(secretsIn(logger.lines.join('\n'), { appToken, clientSecret, bearer })).toEqual([]);
     const calls = logger.linesOf('ServiceModule').filter((line) => / after \d+ ms/.test(line));
-    return calls.map((line) => line.replace(/ \d+ ms/, ' N ms'));
+    return calls.map((line) => line.replace(/(?<= (after|token|connected|byte) )\d+/g, 'N'));
   }
 
   it.each([
@@ -345,13 +355,16 @@ describe('http.logCalls', () => {
     ['oauth', 'bearer'],
     ['app-token', 'app token'],
   ] as const)(
-    'logs each call with %s: its route, its outcome, and what authenticated it',
+    'logs each call with %s: its route, its outcome, its attempts, and what authenticated it',
     async (mode, kinds) => {
       const words = mode === 'mtls' ? mode : `no-certificate ${mode}`;
+      const token = mode === 'oauth' ? ', token N' : '';
+      const last = (status: number) =>
+        `${status} after N ms, reused connection${token}, connected N, first byte N`;
       expect(await linesOf(mode, true)).toEqual([
-        `GET /banks/v1: 200 after N ms, 2 attempts, with ${kinds}, correlation id own-1`,
-        `POST /customers/v1: 201 after N ms, 1 attempt, with ${kinds}`,
-        `GET /orders/v1/{}: 404 after N ms, 1 attempt, with ${kinds}, correlation id own-2 [api response 404 json ${words}]`,
+        `GET /banks/v1: 200 after N ms, 2 attempts (503 after N ms, new connection${token}, connected N, first byte N; ${last(200)}), with ${kinds}, correlation id own-1`,
+        `POST /customers/v1: 201 after N ms, 1 attempt (${last(201)}), with ${kinds}`,
+        `GET /orders/v1/{}: 404 after N ms, 1 attempt (${last(404)}), with ${kinds}, correlation id own-2 [api response 404 json ${words}]`,
       ]);
     },
   );

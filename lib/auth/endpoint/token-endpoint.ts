@@ -7,7 +7,7 @@ import { type DescribeOption, ServiceTokenError } from '../../errors/index.js';
 import { certificateVerdict, isCertain } from '../../exchange/response.js';
 import { faultWords, hadDeadConnection, captureOutcome } from '../../exchange/fault.js';
 import { type Exchange, type ExchangeResponse } from '../../exchange/io.js';
-import { eventErrorCode, type OnCall, reportCall } from '../../telemetry/telemetry.js';
+import { AttemptTrace, eventErrorCode, type OnCall, reportCall } from '../../telemetry/telemetry.js';
 import { certificateRefusedError } from '../../tls/certificate-summary.js';
 import { type Identity } from '../../tls/client-identity.js';
 import {
@@ -62,8 +62,8 @@ interface SecretAttempt {
 /** What happened during the request. */
 interface AttemptRecord {
   startedAt: number;
-  /** Number of exchanges that asked the agent for a connection. As for calls, a reconnect and a replay count. */
-  attempts: number;
+  /** Set if `onCall` is. One of each exchange that asked the agent for a connection: as for calls, a reconnect and a replay count. */
+  traces?: AttemptTrace[];
   /** Whether the request was sent again because the server had closed the reused connection. */
   reconnected?: boolean;
   /** Whether the endpoint refused our client certificate, and another one was found. */
@@ -150,8 +150,9 @@ export class TokenEndpoint implements TokenSource {
 
   async #sendOnce(attempt: SecretAttempt): Promise<TokenGrant> {
     const { scope, signal, secrets } = attempt;
-    const { clock, clientSecret, identity, place } = this.#options;
-    const record: AttemptRecord = { startedAt: clock.monotonic(), attempts: 0 };
+    const { clock, clientSecret, identity, onCall, place } = this.#options;
+    const traces = onCall && [];
+    const record: AttemptRecord = { startedAt: clock.monotonic(), traces };
     try {
       const grant = readTokenResponse(await this.#post(attempt, record), attempt, place, clock.now());
       this.#report(record);
@@ -177,12 +178,12 @@ export class TokenEndpoint implements TokenSource {
     };
   }
 
-  #report({ startedAt, attempts, response }: AttemptRecord, error?: string): void {
+  #report({ startedAt, traces = [], response }: AttemptRecord, error?: string): void {
     const { onCall, clock, place } = this.#options;
     if (!onCall) return;
     const durationMs = clock.monotonic() - startedAt;
-    const about = { kind: 'token', method: 'POST', route: place.url.pathname, attempts, durationMs } as const;
-    reportCall(onCall, { ...about, status: response?.status, error });
+    const about = { kind: 'token', method: 'POST', route: place.url.pathname, durationMs } as const;
+    reportCall(onCall, traces, { ...about, status: response?.status, error });
   }
 
   /**
@@ -190,7 +191,6 @@ export class TokenEndpoint implements TokenSource {
    * certificate and another one was found.
    */
   async #post(attempt: SecretAttempt, record: AttemptRecord): Promise<ExchangeResponse> {
-    record.attempts += 1;
     const { identity, place } = this.#options;
     const search = identity?.rotation.search('token');
     if (search) await untilAborted(search, attempt.signal);
@@ -226,11 +226,13 @@ export class TokenEndpoint implements TokenSource {
 
   #exchange(
     { scope, secrets, endsAt, signal }: SecretAttempt,
-    { reconnected }: AttemptRecord,
+    record: AttemptRecord,
   ): Promise<ExchangeResponse> {
     const { exchange, agent, identity, place, clock, userAgent, clientId } = this.#options;
     const { connectTimeoutMs = Infinity } = this.#options;
     const timeoutMs = endsAt - clock.monotonic();
+    const trace = record.traces && new AttemptTrace(record.startedAt, clock);
+    if (trace) record.traces?.push(trace);
     const form = new URLSearchParams({
       grant_type: 'client_credentials',
       client_id: clientId,
@@ -249,12 +251,13 @@ export class TokenEndpoint implements TokenSource {
       agent,
       certificate: identity?.certificate && { keyType: identity.keyType },
       // After a reconnect, use only a connection that the server is known to keep open.
-      mayUseOlderConnection: !reconnected,
+      mayUseOlderConnection: !record.reconnected,
       idleConnectionTimeoutMs: IDLE_CONNECTION_TIMEOUT_MS,
       timeoutMs,
       connectTimeoutMs: Math.min(connectTimeoutMs, timeoutMs / 2),
       maxResponseBytes: MAX_RESPONSE_BYTES,
       signal,
+      trace,
     });
   }
 }
