@@ -89,6 +89,7 @@ export {
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
 export { type ServiceCallAttempt, type ServiceCallEvent } from './telemetry/telemetry.js';
 export { createServiceClient, type ServiceClient } from './engine/create-client.js';
+export { type HealthCheckOutcome, type ServiceHealth, type ServiceHealthOptions } from './engine/health.js';
 export { type IdentityStatus } from './tls/identity-source.js';
 export { ServiceWebhookGuard } from './webhooks/service-webhook.guard.js';
 export { type RawBody, verifyWebhook, type WebhookSignatureOptions } from './webhooks/webhooks.service.js';

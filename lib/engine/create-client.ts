@@ -20,6 +20,7 @@ import { createServiceAxios } from '../http/service-axios.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { type Identity } from '../tls/client-identity.js';
 import { WebhooksService } from '../webhooks/webhooks.service.js';
+import { type ServiceHealth, ServiceHealthCheck, type ServiceHealthOptions } from './health.js';
 import { ServiceLifecycle } from './lifecycle.js';
 import { type Configuration, readConfiguration } from './read-configuration.js';
 
@@ -39,6 +40,16 @@ export interface ServiceClient extends Resources {
   readonly sdk: LinkSdkService;
   readonly webhooks: WebhooksService;
   /**
+   * Checks that the client certificate has not expired, that a token can be obtained (with OAuth credentials), and with `ping`
+   * that the service responds. The status is `down` also once the client is closed. Never rejects for a fault of the service.
+   *
+   * It can be called as often as you like, because outcomes are cached: for a minute, or for 10 s after a failure. The result
+   * contains nothing secret. Use it for an alarm and not for a readiness probe: an outage of the service would take every
+   * instance of your application out of rotation.
+   * @throws ServiceRequestError for invalid options
+   */
+  readonly health: (options?: ServiceHealthOptions) => Promise<ServiceHealth>;
+  /**
    * Closes the client. New calls are refused, and calls in flight get `http.shutdownTimeout` to finish. Resolves when no
    * call, connection or timer of the client is left.
    */
@@ -46,7 +57,9 @@ export interface ServiceClient extends Resources {
 }
 
 /** A client before its start. `ServiceModule` calls `start()` and `beginShutdown()` from Nest's lifecycle hooks. */
-export interface StartableClient extends ServiceClient, Pick<ServiceLifecycle, 'start' | 'beginShutdown'> {}
+export interface StartableClient extends ServiceClient, Pick<ServiceLifecycle, 'start' | 'beginShutdown'> {
+  readonly healthCheck: ServiceHealthCheck;
+}
 
 /**
  * Creates and starts a client without Nest, for a script, a worker or another framework. In a Nest application,
@@ -72,7 +85,7 @@ export async function createServiceClient(options: ServiceModuleOptions): Promis
   const heading = 'The options of createServiceClient() are not usable';
   const startable = createConfiguredClient(configuration, systemIo(log), heading);
   await startable.start();
-  const { start: _start, beginShutdown: _begin, ...client } = startable;
+  const { start: _start, beginShutdown: _begin, healthCheck: _check, ...client } = startable;
   return client;
 }
 
@@ -126,7 +139,14 @@ export function createClient(options: ResolvedOptions, identity: Identity, io: S
   const start = () => lifecycle.start();
   const beginShutdown = () => lifecycle.beginShutdown();
   const close = () => lifecycle.close();
-  return { auth, http, ...resources, sdk, webhooks, start, beginShutdown, close };
+  const healthCheck = new ServiceHealthCheck({
+    auth,
+    banks: resources.banks,
+    usesTokens: tokens !== undefined,
+    isShuttingDown: () => lifecycle.isShuttingDown,
+  });
+  const health = (asked?: ServiceHealthOptions) => healthCheck.check(io.log, asked);
+  return { auth, http, ...resources, sdk, webhooks, healthCheck, health, start, beginShutdown, close };
 }
 
 /** Undefined if no OAuth credentials are configured. */

@@ -148,9 +148,13 @@ export class ServiceLifecycle {
     identity.startWatching();
   }
 
+  get isShuttingDown(): boolean {
+    return this.#abortAt !== undefined;
+  }
+
   /** Aborts the calls that are still in flight after `http.shutdownTimeout`, with a `connection_closed` error. */
   beginShutdown(): void {
-    if (this.#abortAt !== undefined) return;
+    if (this.isShuttingDown) return;
     const { io, options } = this.#parts;
     this.#abortAt = io.clock.monotonic() + options.http.shutdownTimeout;
     this.#cancelAbort = io.clock.watch(() => this.#abortCalls(), options.http.shutdownTimeout);

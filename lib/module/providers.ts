@@ -7,6 +7,7 @@ import {
   createConfiguredClient,
   systemIo,
 } from '../engine/create-client.js';
+import { ServiceHealthCheck } from '../engine/health.js';
 import { ServiceHttpService } from '../http/service-http.service.js';
 import { LinkSdkService } from '../link-sdk/link-sdk.service.js';
 import { getServiceOptionsToken, getServiceToken } from '../service-token.js';
@@ -60,6 +61,7 @@ const INJECTABLE = new Map<Type, keyof StartableClient>([
   [ServiceHttpService as Type, 'http'],
   [LinkSdkService as Type, 'sdk'],
   [WebhooksService as Type, 'webhooks'],
+  [ServiceHealthCheck, 'healthCheck'],
   ...Object.entries(RESOURCE_CLASSES).map(([name, type]) => [type, name] as [Type, keyof StartableClient]),
 ]);
 

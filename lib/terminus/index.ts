@@ -1,1 +1,2 @@
-export { type ServiceHealthOptions, ServiceHealthIndicator } from './service-health.indicator.js';
+export { type ServiceHealthOptions } from '../engine/health.js';
+export { ServiceHealthIndicator } from './service-health.indicator.js';

@@ -1,28 +1,8 @@
-import { type BeforeApplicationShutdown, type FactoryProvider, Injectable } from '@nestjs/common';
+import { type FactoryProvider, Injectable } from '@nestjs/common';
 import { type HealthIndicatorResult, HealthIndicatorService } from '@nestjs/terminus';
-import { ServiceAuthService } from '../auth/service-auth.service.js';
-import { BanksService } from '../banks/banks.service.js';
-import { systemClock } from '../time/time.js';
-import { describeError, ServiceError, ServiceRequestError } from '../errors/index.js';
-import { checkTimeout, hintIfString } from '../config/http.options.js';
+import { ServiceHealthCheck, type ServiceHealthOptions } from '../engine/health.js';
 import { getServiceToken } from '../service-token.js';
 import { SafeLogger } from '../telemetry/telemetry.js';
-import { certificateDetails, certificateFault } from './certificate-health.js';
-import { CachedCheck, type CheckOutcome } from './cached-check.js';
-
-const TIMEOUT_MS = 3_000;
-/** The error code of a client without OAuth credentials, whose calls need no token. */
-const NOT_CONFIGURED = 'oauth_not_configured';
-
-/** What `isHealthy()` checks. */
-export interface ServiceHealthOptions {
-  /** Also lists the banks, at most once a minute. Default: false. */
-  ping?: boolean | undefined;
-  /** `down` if the client certificate expires in fewer days than this. Default: 0, so only after it has expired. */
-  minCertificateDays?: number | undefined;
-  /** Milliseconds that this check may take. Default: 3,000. */
-  timeout?: number | undefined;
-}
 
 /**
  * A health indicator of one ServiceModule, for @nestjs/terminus 11 or 12. It checks that the client certificate has not
@@ -46,30 +26,15 @@ export interface ServiceHealthOptions {
  * }
  */
 @Injectable()
-export class ServiceHealthIndicator implements BeforeApplicationShutdown {
+export class ServiceHealthIndicator {
   readonly #indicators: HealthIndicatorService;
-  readonly #auth: ServiceAuthService;
-  readonly #tokenCheck: CachedCheck;
-  readonly #pingCheck: CachedCheck;
+  readonly #health: ServiceHealthCheck;
   readonly #logger = new SafeLogger(ServiceHealthIndicator.name);
-  #isShuttingDown = false;
 
   /** @internal */
-  constructor(indicators: HealthIndicatorService, auth: ServiceAuthService, banks: BanksService) {
+  constructor(indicators: HealthIndicatorService, health: ServiceHealthCheck) {
     this.#indicators = indicators;
-    this.#auth = auth;
-    const log = (what: string) => (error: unknown) => {
-      this.#logger.warn(`${what}: ${error instanceof ServiceError ? describeError(error) : String(error)}`);
-    };
-    const logTokenFailure = log('The health check could not obtain a token');
-    this.#tokenCheck = new CachedCheck(systemClock, {
-      request: (timeout) => auth.getApiToken({ timeout, once: true }),
-      onFailure: (error, code) => code === NOT_CONFIGURED || logTokenFailure(error),
-    });
-    this.#pingCheck = new CachedCheck(systemClock, {
-      request: (timeout) => banks.list({ timeout }),
-      onFailure: log('The health check could not list the banks'),
-    });
+    this.#health = health;
   }
 
   /**
@@ -79,13 +44,9 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
   static forModule(name: string): FactoryProvider<ServiceHealthIndicator> {
     return {
       provide: getServiceToken(ServiceHealthIndicator, name),
-      inject: [
-        HealthIndicatorService,
-        getServiceToken(ServiceAuthService, name),
-        getServiceToken(BanksService, name),
-      ],
-      useFactory: (indicators: HealthIndicatorService, auth: ServiceAuthService, banks: BanksService) =>
-        new ServiceHealthIndicator(indicators, auth, banks),
+      inject: [HealthIndicatorService, getServiceToken(ServiceHealthCheck, name)],
+      useFactory: (indicators: HealthIndicatorService, health: ServiceHealthCheck) =>
+        new ServiceHealthIndicator(indicators, health),
     };
   }
 
@@ -104,48 +65,10 @@ export class ServiceHealthIndicator implements BeforeApplicationShutdown {
    */
   async isHealthy<const Key extends string>(
     key: Key,
-    { ping = false, minCertificateDays = 0, timeout }: ServiceHealthOptions = {},
+    options?: ServiceHealthOptions,
   ): Promise<HealthIndicatorResult<Key>> {
-    const timeoutMs = checkTimeout(timeout) ?? TIMEOUT_MS;
-    checkDays(minCertificateDays);
+    const { status, ...details } = await this.#health.check(this.#logger, options);
     const session = this.#indicators.check(key);
-    if (this.#isShuttingDown) return session.down({ message: 'The application is shutting down.' });
-    const status = this.#auth.identityStatus;
-    const [token, answer] = await Promise.all([
-      this.#checkToken(timeoutMs),
-      ping ? this.#pingCheck.getOutcome(timeoutMs) : undefined,
-    ]);
-    const reasons = [
-      certificateFault(status, minCertificateDays),
-      token?.ok === false && `No token can be obtained (${token.code}).`,
-      answer?.ok === false && `Listing the banks fails (${answer.code}).`,
-    ].filter((reason) => typeof reason === 'string');
-    const details = {
-      ...certificateDetails(status),
-      ...(token && { token }),
-      ...(answer && { ping: answer }),
-    };
-    return reasons.length === 0
-      ? session.up(details)
-      : session.down({ ...details, message: reasons.join(' ') });
+    return status === 'up' ? session.up(details) : session.down(details);
   }
-
-  /** Called by Nest when the application shuts down. From then on the indicator reports `down`. */
-  beforeApplicationShutdown(): void {
-    this.#isShuttingDown = true;
-  }
-
-  async #checkToken(timeoutMs: number): Promise<CheckOutcome | undefined> {
-    if (this.#auth.apiTokenStatus) return { ok: true };
-    const outcome = await this.#tokenCheck.getOutcome(timeoutMs);
-    return outcome.code === NOT_CONFIGURED ? undefined : outcome;
-  }
-}
-
-function checkDays(days: unknown): void {
-  if (typeof days === 'number' && days >= 0) return;
-  throw ServiceRequestError.ofMisuse(
-    'minCertificateDays',
-    `must be a number of days from 0${hintIfString(days)}`,
-  );
 }

@@ -1,20 +1,24 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Controller, Get, Module, type INestApplication } from '@nestjs/common';
+import { Controller, Get, Logger, Module, type INestApplication } from '@nestjs/common';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
 import {
+  createServiceClient,
   InjectService,
   ServiceApiError,
   ServiceAuthService,
+  type ServiceClient,
   ServiceConnectionError,
   ServiceModule,
+  ServiceRequestError,
   ServiceTokenError,
   type IdentityStatus,
   type ServiceModuleOptions,
 } from 'nestjs-service';
 import { ServiceHealthIndicator, type ServiceHealthOptions } from 'nestjs-service/terminus';
 import { serviceErrors, ServiceSimulator, stubService, type ServiceDoubles } from 'nestjs-service/testing';
-import { CachedCheck } from '../../lib/terminus/cached-check.js';
+import { CachedCheck } from '../../lib/engine/health.js';
+import { SILENT } from '../../lib/telemetry/telemetry.js';
 import { FakeClock, settle } from '../helpers/fake-clock.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
 import { startSimulator } from '../helpers/simulators.js';
@@ -39,18 +43,18 @@ class HealthController {
 describe('CachedCheck', () => {
   let clock: FakeClock;
   let requests: { timeoutMs: number; resolve: () => void; reject: (error: unknown) => void }[];
-  let failures: unknown[];
-  let check: CachedCheck;
+  let lines: string[];
+  let check: { getOutcome: (timeoutMs: number) => ReturnType<CachedCheck['getOutcome']> };
 
   beforeEach(() => {
     clock = new FakeClock({ start: Date.UTC(2030, 0, 1) });
     requests = [];
-    failures = [];
-    check = new CachedCheck(clock, {
-      request: (timeoutMs) =>
-        new Promise<void>((resolve, reject) => requests.push({ timeoutMs, resolve, reject })),
-      onFailure: (error) => failures.push(error),
-    });
+    lines = [];
+    const request = (timeoutMs: number) =>
+      new Promise<void>((resolve, reject) => requests.push({ timeoutMs, resolve, reject }));
+    const cached = new CachedCheck(clock, 'It failed', request);
+    const log = { ...SILENT, warn: (line: string) => void lines.push(line) };
+    check = { getOutcome: (timeoutMs) => cached.getOutcome(timeoutMs, log) };
   });
 
   it('makes one request for all checks within a minute, and another one afterwards', async () => {
@@ -92,13 +96,13 @@ describe('CachedCheck', () => {
       await settle();
       requests[1].reject(error);
       expect(await next).toMatchObject({ ok: false, code });
-      expect(failures).toEqual([error]);
+      expect(lines).toEqual([expect.stringMatching(/^It failed: .*secret/)]);
       await clock.advance(50_000);
       const later = check.getOutcome(3_000);
       await settle();
       requests[2].reject(error);
       await later;
-      expect(failures).toHaveLength(2);
+      expect(lines).toHaveLength(2);
     },
   );
 
@@ -110,7 +114,7 @@ describe('CachedCheck', () => {
       await outcome;
       await clock.advance(10_000);
     }
-    expect(failures).toHaveLength(2);
+    expect(lines).toHaveLength(2);
   });
 
   it('lets each caller wait only as long as it wants, while the request goes on for the others', async () => {
@@ -288,6 +292,35 @@ describe('ServiceHealthIndicator', () => {
     });
   });
 
+  it('shares its outcomes with the indicator that another module of the application provides', async () => {
+    @Module({
+      providers: [ServiceHealthIndicator],
+      exports: [ServiceHealthIndicator],
+      imports: [TerminusModule],
+    })
+    class OtherModule {}
+    @Module({
+      imports: [TerminusModule, ServiceModule.forRoot({ isGlobal: true, ...oauth() }), OtherModule],
+      providers: [ServiceHealthIndicator],
+    })
+    class HealthModule {}
+    await indicatorOf(Test.createTestingModule({ imports: [HealthModule] }));
+    const indicators = [HealthModule, OtherModule].map((each) =>
+      module.select(each).get(ServiceHealthIndicator, { strict: true }),
+    );
+    expect(new Set(indicators).size).toBe(2);
+    for (const each of indicators)
+      expect(await each.isHealthy('s', { ping: true })).toMatchObject({ s: { status: 'up' } });
+    expect(simulator.requests.map(({ path }) => path)).toEqual(['/oauth2/token', '/banks/v1']);
+  });
+
+  it('sends one request for a ping, without retries', async () => {
+    const indicator = await start({ ...oauth(), http: { retries: 2 } });
+    simulator.fail({ path: '/banks/v1', fault: { status: 503 }, times: 9 });
+    expect(await indicator.isHealthy('s', { ping: true })).toMatchObject({ s: { status: 'down' } });
+    expect(simulator.apiRequests).toHaveLength(1);
+  });
+
   it('is unhealthy during and after a shutdown, without a request', async () => {
     const indicator = await start(oauth());
     expect(await indicator.isHealthy('s', { ping: true })).toMatchObject({ s: { status: 'up' } });
@@ -396,5 +429,54 @@ describe('ServiceHealthIndicator', () => {
     const indicator = await startStub({});
     const refused = { code: 'invalid_request', message: expect.stringMatching(message) };
     await expect(indicator.isHealthy('s', options)).rejects.toMatchObject(refused);
+  });
+});
+
+describe('client.health()', () => {
+  let simulator: ServiceSimulator;
+  let client: ServiceClient;
+
+  beforeAll(async () => {
+    simulator = await startSimulator();
+  });
+  beforeEach(async () => {
+    const mode = { environment: 'production', authentication: 'oauth', clientCertificate: true } as const;
+    client = await createServiceClient(simulator.moduleOptions(mode));
+  });
+  afterEach(async () => {
+    await client.close();
+    simulator.clearFaults();
+    simulator.clearRequests();
+  });
+  afterAll(() => simulator.stop());
+
+  it('shows the certificate, the token and the ping, and is down once the client is closed', async () => {
+    const checked = { ok: true, checkedAt: expect.any(String) };
+    const certificate = { validTo: expect.stringMatching(/^\d{4}-.*Z$/), daysLeft: expect.any(Number) };
+    const up = { status: 'up', certificate, token: checked, ping: checked };
+    expect(await client.health({ ping: true })).toEqual(up);
+    expect(await client.health({ ping: true })).toEqual({ ...up, token: { ok: true } });
+    expect(simulator.requests.map(({ path }) => path)).toEqual(['/oauth2/token', '/banks/v1']);
+    expect(await client.health({ minCertificateDays: 1e6 })).toMatchObject({ status: 'down' });
+    await client.close();
+    expect(await client.health()).toEqual({ status: 'down', message: 'The application is shutting down.' });
+  });
+
+  it('resolves with the reason, and logs it once, if the service fails; rejects only for invalid options', async () => {
+    const logger = new CollectingLogger();
+    Logger.overrideLogger(logger);
+    simulator.fail({ face: 'token', fault: { status: 401, json: { error: 'invalid_client' } }, times: 9 });
+    const down = {
+      status: 'down',
+      message: 'No token can be obtained (token_refused).',
+      token: { ok: false, code: 'token_refused' },
+    };
+    for (let probe = 0; probe < 3; probe += 1) expect(await client.health()).toMatchObject(down);
+    expect(simulator.tokenRequests).toHaveLength(1);
+    expect(logger.linesOf('ServiceClient')).toEqual([
+      expect.stringMatching(/^The health check could not obtain a token: token_refused/),
+    ]);
+    Logger.overrideLogger(false);
+    await expect(client.health({ timeout: -1 })).rejects.toBeInstanceOf(ServiceRequestError);
   });
 });

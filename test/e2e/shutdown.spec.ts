@@ -23,6 +23,7 @@ import {
 } from 'nestjs-service';
 import { ServiceHealthIndicator } from 'nestjs-service/terminus';
 import { type ServiceSimulator } from 'nestjs-service/testing';
+import { ServiceHealthCheck } from '../../lib/engine/health.js';
 import { byRename } from '../helpers/certificate-files.js';
 import { partOf } from '../helpers/in-soak.js';
 import { rawServer } from '../helpers/loopback.js';
@@ -462,7 +463,7 @@ describe('host logger that fails', () => {
         expect.objectContaining({ extensions: { code: 'api_error', statusCode: 502 } }),
       );
       expect(failed.at(-1)).toMatch(/^502: api_error/);
-      const health = new ServiceHealthIndicator(new HealthIndicatorService(), auth, banks);
+      const health = new ServiceHealthIndicator(new HealthIndicatorService(), module.get(ServiceHealthCheck));
       expect(await health.isHealthy('service', { ping: true })).toMatchObject({
         service: { status: 'down', ping: { code: 'api_error 403' } },
       });
