@@ -1,3 +1,4 @@
+import { GUIDES } from '../version.js';
 import { CLIENT_CLOSED } from './call.errors.js';
 
 /**
@@ -42,6 +43,8 @@ export const FACTS = [
   'earlier',
 ] as const;
 
+const ALL_CREDENTIALS = `All that can be wrong: ${GUIDES}/troubleshooting.md#refused-credentials`;
+const ALL_CERTIFICATES = `Step by step: ${GUIDES}/troubleshooting.md#a-refused-client-certificate`;
 const TELL_OPERATOR = "Check {address}. If it is right, tell the service's operator.";
 const CHECK_WITH_PATH = 'Check {address}, with its path if it has one.';
 const CHECK_PROXY =
@@ -54,7 +57,7 @@ const CERTIFICATE_NOT_SENT =
   'client certificate was not sent, or did not arrive: the server accepts no key of this type{keyType}, or a proxy in front of it ended TLS';
 const UNCLEAR_REFUSAL: Row = [
   ': a proxy in front of the service got no client certificate, or rejects it.',
-  'The proxy looks at the client certificate: {ownCertificate}{orIssuer}',
+  `The proxy looks at the client certificate: {ownCertificate}{orIssuer} ${ALL_CERTIFICATES}`,
 ];
 const SIDECAR_FAILED = 'the sidecar on this machine got no response from the service';
 const CHECK_SIDECAR =
@@ -183,7 +186,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   // The client certificate. Without a call or server before it, a message begins with a capital letter.
   'fault certificate-refused|certificate-not-sent in-doubt': [
     'the server refused the client certificate{fingerprint} after the request was sent, so it may have been executed{because}.',
-    '{aboutCertificate}',
+    `{aboutCertificate} ${ALL_CERTIFICATES}`,
   ],
   'token fault *_HANDSHAKE_FAILURE|*_DECODE_ERROR|certificate-not-sent no-certificate': [
     'the server ended the TLS handshake{because}. It may ask for a client certificate, and none is offered.',
@@ -207,7 +210,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   ],
   'fault|token certificate-refused': [
     'The server refused the client certificate: {description}{because}.{hasExpired}',
-    '{aboutCertificate}',
+    `{aboutCertificate} ${ALL_CERTIFICATES}`,
   ],
 
   // Faults: what this process may not do
@@ -421,7 +424,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'api response certificate-not-sent': [`: the ${CERTIFICATE_NOT_SENT}.`, '{otherKey}'],
   'api response nginx certificate-refused': [
     ': the proxy in front of the service, an nginx, rejects the client certificate.',
-    'The certificate arrived: {ownCertificate} It may also be revoked, which the developer portal shows.{orIssuer}{orServer}',
+    `The certificate arrived: {ownCertificate} It may also be revoked, which the developer portal shows.{orIssuer}{orServer} ${ALL_CERTIFICATES}`,
   ],
   'api response certificate-refused': UNCLEAR_REFUSAL,
   'api response asks-late': [`: the server ${ASKS_LATE}.`, ASK_EARLIER],
@@ -429,11 +432,11 @@ export const ROWS: Readonly<Record<string, Row>> = {
     ', with a page (HTML), which the service itself never sends: a proxy or firewall in front of it refused the call.',
     'Check {address}. A firewall may refuse the address of this machine, or something in the call: ask who runs it. If a proxy looks at client certificates: {ownCertificate}',
   ],
-  'api response 401': [': the service refused the credentials.', '{credentials}'],
+  'api response 401': [': the service refused the credentials.', `{credentials} ${ALL_CREDENTIALS}`],
   // A 403 does not show whether the app token is wrong or the call is not allowed.
   'api response 403': [
     ': the service does not allow this call.',
-    '{passOn}{credentials} If that is right, check in the developer portal what the application may do.',
+    `{passOn}{credentials} If that is right, check in the developer portal what the application may do. ${ALL_CREDENTIALS}`,
   ],
   'api response from-sidecar': [`: ${SIDECAR_FAILED}.`, CHECK_SIDECAR],
   'api response page': [
@@ -469,7 +472,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   ],
   'token response invalid_client|unauthorized_client': [
     'The token endpoint refuses the credentials (<said>).',
-    'Check {oauth.clientSecret} and {oauth.clientId}: both must belong to the application of this environment (developer portal, Integration tab), with OAuth enabled. If somebody has generated a new secret, the previous one is invalid. In .env, a value with # needs quotes, and with expandVariables of ConfigModule a $ needs a backslash before it; docker run --env-file keeps quotes as a part of the value.',
+    `Check {oauth.clientSecret} and {oauth.clientId}: both must belong to the application of this environment (developer portal, Integration tab), with OAuth enabled. If somebody has generated a new secret, the previous one is invalid. In .env, a value with # needs quotes, and with expandVariables of ConfigModule a $ needs a backslash before it; docker run --env-file keeps quotes as a part of the value. ${ALL_CREDENTIALS}`,
   ],
   'token response token_rate_limited': [
     'The token endpoint got too many requests (<said>).',

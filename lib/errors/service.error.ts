@@ -1,3 +1,5 @@
+import { GUIDES } from '../version.js';
+
 /** An error with a `code`, like those of Node. */
 export function codedError(message: string, code: string): Error {
   return Object.assign(new Error(message), { code });
@@ -139,7 +141,7 @@ export abstract class ServiceError extends Error {
 const DOUBT = 'The request may have been executed:';
 const WITH_KEY = `${DOUBT} send it again later with the same idempotencyKey.`;
 const REPEAT = `${DOUBT} send it again later.`;
-const FIND_OUT = `${DOUBT} find out whether it was before you send it again.`;
+const FIND_OUT = `${DOUBT} find out whether it was before you send it again (${GUIDES}/troubleshooting.md#an-unknown-outcome).`;
 
 /** What to do first, before any other hint: a payment that is sent again without a look may be paid twice. */
 function explainDoubt(

@@ -42,7 +42,7 @@ import { type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs, parseEnv, promisify } from 'node:util';
 import {
   answerOf,
   BanksService,
@@ -109,6 +109,7 @@ for (const { files } of snippets.values()) {
 const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
   repository: { url: string };
   scripts: object;
+  peerDependencies: object;
   version: string;
 };
 const REPOSITORY = manifest.repository.url.replace(/^git\+|\.git$/g, '');
@@ -268,6 +269,11 @@ describe('Names in the documents', () => {
       invalid_certificate: atStart,
       startup_check_failed: atStart,
     };
+    const troubles = textOf('docs/troubleshooting.md').split('## By error code')[1]?.split('\n## ')[0] ?? '';
+    const handled = [...troubles.matchAll(/^\| (`.*?) +\|/gm)].flatMap(
+      ([, cell = '']) => cell.match(/\b[a-z]+_[a-z_]+/g) ?? [],
+    );
+    expect(new Set(handled)).toEqual(new Set(Object.keys(expected)));
     const rows = [...textOf('docs/calls.md').matchAll(/^\| `([a-z]\w+)` +\| ([^`]*?) +\|/gm)];
     expect(Object.fromEntries(rows.map(([, code, retryable]) => [code, retryable]))).toEqual(
       Object.fromEntries(Object.entries(expected).map(([code, form]) => [code, expect.stringMatching(form)])),
@@ -298,6 +304,34 @@ describe('Names in the documents', () => {
     );
     expect(declared.flat().length).toBeGreaterThan(40);
     expect(told.sort()).toEqual(declared.flat().sort());
+  });
+
+  it('include every line of the log', async () => {
+    const files = (await readdir(join(ROOT, 'lib'), { recursive: true })).filter(
+      (file) => file.endsWith('.ts') && !/^(testing|cli|schematics)\//.test(file),
+    );
+    const texts = await Promise.all(files.map((file) => readFile(join(ROOT, 'lib', file), 'utf8')));
+    const [, table = ''] = textOf('docs/troubleshooting.md').split('## What the log says');
+    const rows = [...table.matchAll(/^\| (error|warn|log|debug) +\| `(.+?)` +\|/gm)].map(
+      ([, level, line = '']) => ({
+        level,
+        parts: line.split('...').map((part) => part.trim()),
+      }),
+    );
+    const unknown = rows
+      .flatMap(({ parts }) => parts)
+      .filter((part) => !texts.some((text) => text.includes(part)));
+    expect(unknown).toEqual([]);
+    // Their texts come from other places.
+    const others = [/describeFault\(warning\)/, /parts\.join/, /\$\{what\}: \$\{error/];
+    const written = texts.flatMap((text) => [
+      ...text.matchAll(/\b(?:log|logger)\.(?:error|warn|log|debug)\(\s*([^]*?)\);\n/gi),
+    ]);
+    const missing = written
+      .map(([line]) => line)
+      .filter((line) => !others.some((other) => other.test(line)))
+      .filter((line) => !rows.some(({ parts }) => parts.every((part) => line.includes(part))));
+    expect(missing).toEqual([]);
   });
 
   it('include every option of axios that is refused', () => {
@@ -778,6 +812,38 @@ describe('docs/calls.md', () => {
     const [{ headers, body }] = simulator.apiRequests;
     expect([headers['x-signature'], headers['content-type']]).toEqual([`of ${body}`, 'application/json']);
     await module.close();
+  });
+});
+
+describe('docs/upgrading.md', () => {
+  it('names the packages of each NestJS as the package requires them', () => {
+    const [header, , ...rows] = textOf('docs/upgrading.md').match(/^\|.*/gm) ?? [];
+    const cellsOf = (row = '') =>
+      row
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim());
+    const [, ...names] = cellsOf(header);
+    const versions = rows.map((row) => cellsOf(row).slice(1));
+    const ranges = names.map((_, column) => versions.map((row) => `^${row[column]}.0.0`).join(' || '));
+    const required = names.map((package_) => (manifest.peerDependencies as Record<string, string>)[package_]);
+    expect(names.length).toBe(3);
+    expect(ranges).toEqual(required);
+  });
+});
+
+describe('docs/rotation.md', () => {
+  it('has two webhook secrets in a .env, both of which are accepted', async () => {
+    const text = fencesOf('docs/rotation.md').find(({ language }) => language === 'dotenv')?.text ?? '';
+    const { SERVICE_WEBHOOK_SECRET: secret = '' } = parseEnv(text);
+    const client = await createServiceClient({ ...simulator.moduleOptions(), webhook: { secret } });
+    const signatures = secret
+      .split('\n')
+      .map((each) => createHmac('sha512', each).update('{}').digest('hex'));
+    expect(signatures).toHaveLength(2);
+    for (const signature of signatures)
+      expect(await client.webhooks.verify('{}', `sha512=${signature}`)).toBe(true);
+    await client.close();
   });
 });
 

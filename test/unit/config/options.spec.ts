@@ -26,6 +26,7 @@ import {
   ServiceStartupError,
   ServiceTokenError,
 } from '../../../lib/errors/index.js';
+import { GUIDES } from '../../../lib/version.js';
 import { readDocument, ROOT } from '../../helpers/readme.js';
 import { withoutRights } from '../../helpers/without-rights.js';
 
@@ -1058,7 +1059,7 @@ describe('Errors of this module', () => {
     { property: 'b', message: 'too' },
   ];
   const message = 'ours';
-  const doubt = 'The request may have been executed: find out whether it was before you send it again.';
+  const doubt = `The request may have been executed: find out whether it was before you send it again (${GUIDES}/troubleshooting.md#an-unknown-outcome).`;
 
   it.each<[string, ServiceError, object]>([
     [

@@ -21,6 +21,7 @@ import { Call } from '../../../lib/http/call.js';
 import { answerOf, type ExceptionAnswer, toHttpException } from '../../../lib/answers/answer.js';
 import { explainResponse, isCredentialFault, faultToError } from '../../../lib/http/call-error.js';
 import { ServiceExceptionFilter } from '../../../lib/answers/service-exception.filter.js';
+import { GUIDES } from '../../../lib/version.js';
 import { describeOption } from '../../helpers/describe-option.js';
 import { clientOf } from './setup.js';
 
@@ -734,7 +735,7 @@ describe('ServiceExceptionFilter over HTTP', () => {
     [
       'with the doubt',
       connection('timeout', true),
-      'connection_timeout: ours; correlation id id-1. The request may have been executed: find out whether it was before you send it again.',
+      `connection_timeout: ours; correlation id id-1. The request may have been executed: find out whether it was before you send it again (${GUIDES}/troubleshooting.md#an-unknown-outcome).`,
     ],
     ['without a doubt', connection('timeout'), 'connection_timeout: ours; correlation id id-1'],
     ['of a body', api(200, { code: 'invalid_response' }), 'invalid_response: ours'],
@@ -852,7 +853,7 @@ describe('The log line of an error', () => {
       outcomeUnknown: true,
     });
     expect(describeError(closed)).toBe(
-      'connection_closed: Shut down. The request may have been executed: find out whether it was before you send it again.',
+      `connection_closed: Shut down. The request may have been executed: find out whether it was before you send it again (${GUIDES}/troubleshooting.md#an-unknown-outcome).`,
     );
   });
 });

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { explanationWords } from '../../../lib/errors/index.js';
 import { ExchangeFault } from '../../../lib/exchange/fault.js';
+import { GUIDES } from '../../../lib/version.js';
 import { createAuthority, issue } from '../../helpers/certificates.js';
 import { makeClient } from '../../helpers/make-client.js';
 
@@ -974,7 +975,9 @@ function recordOf(error: unknown): unknown {
   const fields = FIELDS.map((field) => [field, (error as Record<string, unknown>)[field]]);
   // The words stand in the log line of a failed call. They say which row of the table of explanations was used.
   const text = JSON.stringify({ words: explanationWords(error), ...Object.fromEntries(fields) });
-  return JSON.parse(text.replace(FINGERPRINT, '{fingerprint}').replace(UUID, '{uuid}'));
+  // The version stands in the links to the guides.
+  const plain = text.replaceAll(GUIDES, '{guides}');
+  return JSON.parse(plain.replace(FINGERPRINT, '{fingerprint}').replace(UUID, '{uuid}'));
 }
 
 async function errorIn(situation: Situation): Promise<unknown> {

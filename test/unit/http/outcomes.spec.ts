@@ -9,6 +9,7 @@ import { type ExchangeRequest } from '../../../lib/exchange/io.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { type GivenAnswer } from '../../../lib/testing/doubles/exchange-double.js';
 import { nextTurn } from '../../../lib/time/time.js';
+import { GUIDES } from '../../../lib/version.js';
 import { soakOr } from '../../helpers/in-soak.js';
 import { errorOf, setUp } from './setup.js';
 
@@ -222,7 +223,7 @@ function again(axios: AxiosInstance, config: Config): Promise<unknown> {
   return axios.request(config);
 }
 
-const FIND_OUT = 'The request may have been executed: find out whether it was before you send it again.';
+const FIND_OUT = `The request may have been executed: find out whether it was before you send it again (${GUIDES}/troubleshooting.md#an-unknown-outcome).`;
 const SEND_AGAIN = 'The request may have been executed: send it again later with the same idempotencyKey.';
 const NO_TOKEN = { code: 'token_unavailable', message: 'no token', status: 503, retryAfter: 30 } as const;
 

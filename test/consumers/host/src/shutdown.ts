@@ -205,7 +205,7 @@ function checkLog(text: string): void {
   assert.equal(others.length, 1, text);
   assert.match(
     others[0] ?? '',
-    /ERROR.*502: .*POST \/hangs.*The request may have been executed: find out whether it was before you send it again\.$/,
+    /ERROR.*502: .*POST \/hangs.*The request may have been executed: find out whether it was before you send it again \(\S+an-unknown-outcome\)\.$/,
   );
 }
 
