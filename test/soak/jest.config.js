@@ -1,4 +1,11 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import base from '../../jest.config.js';
+
+const tests = join(import.meta.dirname, '..');
+const specs = readdirSync(tests, { recursive: true }).filter((file) => file.endsWith('.spec.ts'));
+/** Whether a spec of `npm test` has tests that are longer here, by test/helpers/in-soak.ts. */
+const isLonger = (file) => readFileSync(join(tests, file), 'utf8').includes('helpers/in-soak.js');
 
 /**
  * The tests that take long: `npm run test:soak`. `npm test` runs short versions of some of them.
@@ -13,16 +20,6 @@ export default {
   globals: { SOAK: true },
   testMatch: [
     '<rootDir>/test/soak/**/*.spec.ts',
-    '<rootDir>/test/e2e/answers.spec.ts',
-    '<rootDir>/test/e2e/load.spec.ts',
-    '<rootDir>/test/e2e/modes.spec.ts',
-    '<rootDir>/test/e2e/no-secret-leaks.spec.ts',
-    '<rootDir>/test/e2e/page.spec.ts',
-    '<rootDir>/test/e2e/token-store.spec.ts',
-    '<rootDir>/test/e2e/rotation.spec.ts',
-    '<rootDir>/test/e2e/sample.spec.ts',
-    '<rootDir>/test/e2e/simulator-command.spec.ts',
-    '<rootDir>/test/unit/auth/shared-store.spec.ts',
-    '<rootDir>/test/unit/http/calls.spec.ts',
+    ...specs.filter(isLonger).map((file) => `<rootDir>/test/${file.replaceAll('\\', '/')}`),
   ],
 };
