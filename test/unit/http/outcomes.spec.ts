@@ -397,16 +397,20 @@ describe('The error of a call whose interceptors send further requests', () => {
     }
   });
 
-  it('never denies that the service has executed one of them, and is never in doubt if it has refused all (random histories)', async () => {
-    const first = Number(process.env.HISTORIES_SEED ?? randomInt(2 ** 31));
-    const wrong: string[] = [];
-    const count = process.env.HISTORIES_SEED === undefined ? soakOr(5_000, 1_000) : 1;
-    const seeds = Array.from({ length: count }, (_, index) => first + index);
-    const workers = Array.from({ length: 50 }, async () => {
-      for (let seed = seeds.pop(); seed !== undefined; seed = seeds.pop())
-        wrong.push(...(await playHistory(seed)));
-    });
-    await Promise.all(workers);
-    expect(wrong.slice(0, 3)).toEqual([]);
-  }, soakOr(300_000, 60_000));
+  it(
+    'never denies that the service has executed one of them, and is never in doubt if it has refused all (random histories)',
+    async () => {
+      const first = Number(process.env.HISTORIES_SEED ?? randomInt(2 ** 31));
+      const wrong: string[] = [];
+      const count = process.env.HISTORIES_SEED === undefined ? soakOr(5_000, 1_000) : 1;
+      const seeds = Array.from({ length: count }, (_, index) => first + index);
+      const workers = Array.from({ length: 50 }, async () => {
+        for (let seed = seeds.pop(); seed !== undefined; seed = seeds.pop())
+          wrong.push(...(await playHistory(seed)));
+      });
+      await Promise.all(workers);
+      expect(wrong.slice(0, 3)).toEqual([]);
+    },
+    soakOr(300_000, 60_000),
+  );
 });
