@@ -53,6 +53,8 @@ export {
   type TokenErrorDetails,
 } from './errors/index.js';
 export {
+  type BodyParser,
+  type ParseResult,
   type ResponseParser,
   type ResponseSchema,
   type SchemaIssue,
@@ -69,6 +71,7 @@ export {
   type HeaderOptions,
   type HttpCallOptions,
   type HttpRequestOptions,
+  type ReadOption,
   type ParseOption,
   type ResponseType,
 } from './http/call-options.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type HttpCallOptions, type ParseOption } from '../http/call-options.js';
+import { type HttpCallOptions, type ReadOption } from '../http/call-options.js';
 import { type ServiceHttpService } from '../http/service-http.service.js';
 
 /** The JSON body of GET /banks/v1, unchanged. Its fields are not documented. */
@@ -21,7 +21,7 @@ export class BanksService {
    * GET /banks/v1. Returns the JSON body unchanged, or the result of `parse`. Throws what {@link ServiceHttpService}
    * throws.
    */
-  list<T = BanksBody>(options?: Omit<HttpCallOptions, 'repeatable'> & ParseOption<T>): Promise<T> {
+  list<T = BanksBody>(options?: Omit<HttpCallOptions, 'repeatable'> & ReadOption<T>): Promise<T> {
     return this.#http.get(this.#path, options);
   }
 }

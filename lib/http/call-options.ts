@@ -2,7 +2,7 @@ import { type AxiosRequestConfig, type InternalAxiosRequestConfig } from 'axios'
 import { ServiceRequestError } from '../errors/index.js';
 import { hintIfString } from '../config/http.options.js';
 import { isSuccess } from '../exchange/response.js';
-import { type ResponseParser } from './parse-option.js';
+import { type BodyParser, type ResponseParser } from './parse-option.js';
 import { type PathParams } from './call-url.js';
 
 /** Options of every call. */
@@ -27,6 +27,12 @@ export interface ParseOption<T> {
    */
   parse?: ResponseParser<T> | undefined;
 }
+
+/** `parse`, beside `responseType`: a function for `text` may take a string, and one for `bytes` a Uint8Array. */
+export type ReadOption<T> =
+  | ParseOption<T>
+  | { responseType: 'text'; parse: BodyParser<string, T> }
+  | { responseType: 'bytes'; parse: BodyParser<Uint8Array, T> };
 
 /** Options of a call that may change something. */
 export interface HeaderOptions extends CallOptions {

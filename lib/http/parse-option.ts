@@ -29,19 +29,31 @@ export interface ResponseSchema<T = unknown> {
   };
 }
 
-/** Turns the body of a response into a `T`: a schema, or a function that returns the `T` and throws if the body does not fit. */
-export type ResponseParser<T = unknown> =
+/** What a function in `parse` returns. */
+export type ParseResult<T> =
   // The schemas of arktype are functions too. With this intersection, TypeScript infers the type from the schema.
   // eslint-disable-next-line @typescript-eslint/no-empty-object-type
-  ResponseSchema<T> | ((body: unknown) => PromiseLike<T> | (T & ({} | null | undefined)));
+  PromiseLike<T> | (T & ({} | null | undefined));
+
+/** Turns the body of a response into a `T`: a schema, or a function that returns the `T` and throws if the body does not fit. */
+export type ResponseParser<T = unknown> = ResponseSchema<T> | ((body: unknown) => ParseResult<T>);
+
+/**
+ * A function for a body that is text or bytes. TypeScript takes the type of an inline function's parameter only from types with one
+ * signature. With the second one here, it stays `unknown`. Otherwise there would be two types for it, and TypeScript would use none.
+ */
+export interface BodyParser<Body, T> {
+  (body: Body): ParseResult<T>;
+  <_>(body: Body): ParseResult<T>;
+}
 
 /**
  * Returns the parser, or undefined if the option is not set. Throws ServiceRequestError for anything else before the call is
  * sent: otherwise the call would fail after the service has executed it.
  */
-export function checkParser<T>(parse: ResponseParser<T> | null | undefined): ResponseParser<T> | undefined {
+export function checkParser(parse: unknown): ResponseParser | undefined {
   if (parse === undefined || parse === null) return undefined;
-  if (typeof parse === 'function' || '~standard' in Object(parse)) return parse;
+  if (typeof parse === 'function' || '~standard' in Object(parse)) return parse as ResponseParser;
   const message =
     "must be a function, or a Standard Schema with '~standard'; make a function of another schema: (body) => schema.parse(body)";
   throw ServiceRequestError.ofMisuse('parse', message);

@@ -6,11 +6,18 @@ import { type AxiosInstance, type AxiosRequestConfig } from 'axios';
 import { ServiceApiError, ServiceRequestError } from '../errors/index.js';
 import { type PaginateOptions, readPages } from './paginate.js';
 import { checkParser } from './parse-option.js';
-import { type HttpCallOptions, type HttpRequestOptions, type ParseOption } from './call-options.js';
+import {
+  type HttpCallOptions,
+  type HttpRequestOptions,
+  type ReadOption,
+  type ParseOption,
+} from './call-options.js';
 import { sendCall, type ServiceResponse } from './service-axios.js';
 
 /** Options of {@link ServiceHttpService.request} with the path among them. */
 export type HttpRequestConfig<T = unknown> = HttpRequestOptions & ParseOption<T> & { url: string };
+
+type RequestConfig<T = unknown> = HttpRequestOptions & ReadOption<T> & { url: string };
 
 /** A successful response, with its status, headers and ids. */
 export interface HttpResponse<T = unknown> {
@@ -75,11 +82,11 @@ export class ServiceHttpService {
   }
 
   /** Sends a call with the method and body of `options`, to `path` or to `options.url`. */
-  request<T = unknown>(path: string, options?: HttpRequestOptions & ParseOption<T>): Promise<T>;
-  request<T = unknown>(options: HttpRequestConfig<T>): Promise<T>;
+  request<T = unknown>(path: string, options?: HttpRequestOptions & ReadOption<T>): Promise<T>;
+  request<T = unknown>(options: HttpRequestOptions & ReadOption<T> & { url: string }): Promise<T>;
   async request<T>(
-    target: string | HttpRequestConfig<T>,
-    options?: HttpRequestOptions & ParseOption<T>,
+    target: string | RequestConfig<T>,
+    options?: HttpRequestOptions & ReadOption<T>,
   ): Promise<T> {
     return this.#send(configOf(target, options));
   }
@@ -89,41 +96,40 @@ export class ServiceHttpService {
    * paths: `response('/banks/v1')`. A GET or HEAD with the header `if-none-match` or `if-modified-since` resolves with the status 304
    * and without `data` if nothing has changed. `parse` is then not called.
    */
+  response<T = unknown>(path: string, options?: HttpRequestOptions & ReadOption<T>): Promise<HttpResponse<T>>;
   response<T = unknown>(
-    path: string,
-    options?: HttpRequestOptions & ParseOption<T>,
+    options: HttpRequestOptions & ReadOption<T> & { url: string },
   ): Promise<HttpResponse<T>>;
-  response<T = unknown>(options: HttpRequestConfig<T>): Promise<HttpResponse<T>>;
   async response<T>(
-    target: string | HttpRequestConfig<T>,
-    options?: HttpRequestOptions & ParseOption<T>,
+    target: string | RequestConfig<T>,
+    options?: HttpRequestOptions & ReadOption<T>,
   ): Promise<HttpResponse<T>> {
     const config = { ...configOf(target, options), takesNotModified: true };
     return this.#send(config, toResponse) as Promise<HttpResponse<T>>;
   }
 
   /** Sends a GET. Retries it at most `retries` times (default: `http.retries`) after a failure that may pass. */
-  get<T = unknown>(path: string, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
+  get<T = unknown>(path: string, options?: HttpCallOptions & ReadOption<T>): Promise<T> {
     return this.#call('GET', path, options);
   }
 
   /** Sends a DELETE, with `options.data` as the body if it is set. */
-  delete<T = unknown>(path: string, options?: HttpRequestOptions & ParseOption<T>): Promise<T> {
+  delete<T = unknown>(path: string, options?: HttpRequestOptions & ReadOption<T>): Promise<T> {
     return this.#call('DELETE', path, options);
   }
 
   /** Sends a POST with `data` as the body. */
-  post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
+  post<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ReadOption<T>): Promise<T> {
     return this.#call('POST', path, options, data);
   }
 
   /** Sends a PUT with `data` as the body. */
-  put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
+  put<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ReadOption<T>): Promise<T> {
     return this.#call('PUT', path, options, data);
   }
 
   /** Sends a PATCH with `data` as the body. */
-  patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ParseOption<T>): Promise<T> {
+  patch<T = unknown>(path: string, data?: unknown, options?: HttpCallOptions & ReadOption<T>): Promise<T> {
     return this.#call('PATCH', path, options, data);
   }
 
@@ -151,7 +157,7 @@ export class ServiceHttpService {
    */
   async find<T = unknown>(
     path: string,
-    options: HttpCallOptions & ParseOption<T> & Required<Pick<HttpCallOptions, 'pathParams'>>,
+    options: HttpCallOptions & ReadOption<T> & Required<Pick<HttpCallOptions, 'pathParams'>>,
   ): Promise<T | undefined> {
     if (Object.keys(options?.pathParams ?? {}).length === 0) {
       throw ServiceRequestError.ofMisuse('pathParams', 'must have the id of what find() looks for');
@@ -167,14 +173,14 @@ export class ServiceHttpService {
   #call<T>(
     method: string,
     url: string,
-    options?: HttpRequestOptions & ParseOption<T>,
+    options?: HttpRequestOptions & ReadOption<T>,
     data = options?.data,
   ): Promise<T> {
     // Object.assign() rather than a spread: with a spread, V8 gives each of these objects a hidden class of its own.
     return this.#send(Object.assign({ url, method, data }, options, { url, method, data }));
   }
 
-  async #send<T>(options: HttpRequestConfig, resultOf?: (response: ServiceResponse) => T): Promise<T> {
+  async #send<T>(options: RequestConfig, resultOf?: (response: ServiceResponse) => T): Promise<T> {
     const parse = checkParser(options.parse);
     // Axios would make a deep copy of a schema.
     const request = (parse ? { ...options, parse: undefined } : options) as AxiosRequestConfig;
@@ -190,9 +196,9 @@ function saysNotFound({ status, body, hint }: ServiceApiError): boolean {
 }
 
 function configOf<T>(
-  target: string | HttpRequestConfig<T>,
-  options?: HttpRequestOptions & ParseOption<T>,
-): HttpRequestConfig<T> {
+  target: string | RequestConfig<T>,
+  options?: HttpRequestOptions & ReadOption<T>,
+): RequestConfig<T> {
   // A value of any other type is taken for a path, and refused with the message about paths.
   return typeof target === 'object' && (target as unknown) !== null
     ? target

@@ -15,6 +15,7 @@ import { z } from 'zod';
 import {
   type ResponseParser,
   type ResponseSchema,
+  type ResponseType,
   type BanksBody,
   BanksService,
   type Customer,
@@ -765,6 +766,17 @@ export function types(banks: BanksService, customers: CustomersService, http: Se
   isTyped<string>().by(http.get<string>('/a', { responseType: 'text', timeout: 1 }), true);
   isTyped<number>().by(http.get('/a', { responseType: 'text', parse: (body) => Number(body) }), true);
   isTyped<HttpResponse<Uint8Array>>().by(http.response<Uint8Array>('/a', { responseType: 'bytes' }), true);
+  // With responseType, a function may take what the body is.
+  const ofText = (text: string): Bank => ({ bank_identifier: text, name: text });
+  const parseLossless = (text: string, reviver?: () => unknown): unknown => JSON.parse(text, reviver);
+  const ofBytes = async (body: Uint8Array): Promise<number> => body.length;
+  isTyped<Bank>().by(http.get('/a', { responseType: 'text', parse: ofText }), true);
+  isTyped<Bank>().by(http.request({ url: '/a', responseType: 'text', parse: ofText }), true);
+  isTyped<Bank>().by(banks.list({ responseType: 'text', parse: ofText }), true);
+  isTyped<HttpResponse<number>>().by(http.response('/a', { responseType: 'bytes', parse: ofBytes }), true);
+  isTyped<unknown>().by(http.post('/a', {}, { responseType: 'text', parse: parseLossless }), true);
+  const type = 'text' as ResponseType;
+  isTyped<number>().by(http.get('/a', { responseType: type, parse: (body) => Number(body) }), true);
   // Without the option, nothing changes.
   isTyped<BanksBody>().by(banks.list(), true);
   isTyped<string[]>().by(banks.list<string[]>({ timeout: 1 }), true);
@@ -781,6 +793,12 @@ export function types(banks: BanksService, customers: CustomersService, http: Se
   void banks.list({ parse: 'x' });
   // @ts-expect-error an answer may be anything: nothing may be assumed of what a parser gets
   void banks.list({ parse: (body: Bank[]) => body });
+  // @ts-expect-error the body is JSON
+  void http.get('/a', { parse: ofText });
+  // @ts-expect-error the body is text
+  void http.get('/a', { responseType: 'text', parse: ofBytes });
+  // @ts-expect-error the body may be bytes
+  void http.get('/a', { responseType: type, parse: ofText });
   // @ts-expect-error not a type
   void http.get('/a', { responseType: 'stream' });
   // @ts-expect-error misspelt

@@ -8,7 +8,13 @@ import {
   ServiceHttpService,
   ServiceModule,
   type ExceptionAnswerOptions,
+  type HttpCallOptions,
+  type HttpRequestConfig,
   type HttpRequestOptions,
+  type ParseOption,
+  type ResponseSchema,
+  type ResponseType,
+  type ServiceHttpService,
   type ServiceModuleExtras,
   type ServiceModuleOptions,
   type TokenStore,
@@ -122,3 +128,45 @@ export async function simulated(rule: FaultRule): Promise<ServiceModuleOptions> 
 }
 
 export const refused: Error = serviceErrors.api(404);
+
+declare const parseText: (text: string, reviver?: (key: string, value: unknown) => unknown) => unknown;
+declare const parseBytes: (body: Uint8Array) => Promise<{ id: string }>;
+declare const schema: ResponseSchema<{ id: string }>;
+declare const responseType: ResponseType;
+
+/** With `responseType`, the function in `parse` may take what the body is. */
+export async function parsedByType(http: ServiceHttpService): Promise<void> {
+  const unknown: unknown = await http.get('/a', { responseType: 'text', parse: parseText });
+  const { id }: { id: string } = await http.post('/a', {}, { responseType: 'bytes', parse: parseBytes });
+  const length: number =
+    (await http.find('/a/{id}', {
+      pathParams: { id },
+      responseType: 'text',
+      parse: (text: string) => text.length,
+    })) ?? 0;
+  await http.request({ url: '/a', responseType: 'text', parse: parseText });
+  const either = (body: string | Uint8Array): number => body.length + length;
+  await http.response('/a', { responseType: 'bytes', parse: either });
+  void unknown;
+}
+
+/** The parameter of an inline function is `unknown`, also if the type of the body comes from a variable. */
+export async function parsedInline<T>(
+  http: ServiceHttpService,
+  options: HttpCallOptions & ParseOption<T>,
+): Promise<string[]> {
+  interface Config extends HttpRequestConfig<{ id: string }> {
+    method: 'GET';
+  }
+  const config: Config = { method: 'GET', url: '/a', responseType, parse: schema };
+  const { id } = await http.request(config);
+  await http.get<T>('/a', { ...options, timeout: 1_000 });
+  return [
+    id,
+    await http.get('/a', { parse: (body) => String(body satisfies unknown) }),
+    await http.get('/a', { responseType: 'text', parse: (body) => String(body) }),
+    await http.get('/a', { responseType, parse: async (body) => String(body) }),
+    await http.get<string>('/a', { responseType }),
+    (await http.get('/a', { responseType: 'bytes', parse: schema })).id,
+  ];
+}
