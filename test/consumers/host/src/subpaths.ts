@@ -14,7 +14,6 @@ import {
   type ParseOption,
   type ResponseSchema,
   type ResponseType,
-  type ServiceHttpService,
   type ServiceModuleExtras,
   type ServiceModuleOptions,
   type TokenStore,
