@@ -83,7 +83,11 @@ export async function createServiceClient(options: ServiceModuleOptions): Promis
   const log = new SafeLogger('ServiceClient');
   const configuration = await readConfiguration({ given: options }, log);
   const heading = 'The options of createServiceClient() are not usable';
-  const startable = createConfiguredClient(configuration, systemIo(log), heading);
+  return startClient(createConfiguredClient(configuration, systemIo(log), heading));
+}
+
+/** Starts a client, and leaves out what only `ServiceModule` uses. @throws as {@link ServiceLifecycle.start} */
+export async function startClient(startable: StartableClient): Promise<ServiceClient> {
   await startable.start();
   const { start: _start, beginShutdown: _begin, healthCheck: _check, ...client } = startable;
   return client;

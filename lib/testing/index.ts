@@ -18,8 +18,13 @@ export {
   serviceErrors,
   type TokenErrorOptions,
 } from './doubles/service-errors.js';
-export { ServiceStub } from './doubles/stub-service.js';
-export { type ProviderOverrides, stubService } from './doubles/stub-service.js';
+export {
+  type ProviderOverrides,
+  ServiceStub,
+  type StubbedServiceClient,
+  stubService,
+  stubServiceClient,
+} from './doubles/stub-service.js';
 export {
   type SimulatedCustomer,
   type SimulatedRequest,

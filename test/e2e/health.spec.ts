@@ -437,6 +437,7 @@ describe('client.health()', () => {
   let client: ServiceClient;
 
   beforeAll(async () => {
+    Logger.overrideLogger(false);
     simulator = await startSimulator();
   });
   beforeEach(async () => {

@@ -1,7 +1,14 @@
 import { type FactoryProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { CLIENT, MODULE_NAME, type ModuleName } from '../../module/providers.js';
-import { checkDoubleName, checkDoubles, type RecordedCall, type ServiceStubOptions } from './doubles.js';
+import { type ServiceClient, startClient } from '../../engine/create-client.js';
+import {
+  checkDoubleName,
+  checkDoubles,
+  type RecordedCall,
+  type ServiceDoubles,
+  type ServiceStubOptions,
+} from './doubles.js';
 import { type ClientStub, makeStubbedClient } from './stubbed-client.js';
 
 /** The part of `TestingModuleBuilder` of @nestjs/testing that {@link stubService} uses. */
@@ -40,6 +47,33 @@ export function stubService(builder: ProviderOverrides, doubles?: ServiceStubOpt
     },
   });
   return stub;
+}
+
+/** A client of doubles, and the calls that it has received. */
+export type StubbedServiceClient = ServiceClient & Pick<ServiceStub, 'calls' | 'callsOf' | 'use' | 'reset'>;
+
+/**
+ * Makes a client for tests of code that gets its client from `createServiceClient()`. It needs neither Nest nor a network, and takes
+ * the same doubles as {@link stubService}.
+ *
+ * @example
+ * const client = await stubServiceClient({ banks: { list: () => [{ name: 'Alpha Bank' }] } });
+ * await listBanks(client);
+ * expect(client.callsOf('banks.list')).toHaveLength(1);
+ * @throws TypeError for an unknown service or method, or a double that is not a function
+ */
+export async function stubServiceClient(doubles?: ServiceDoubles): Promise<StubbedServiceClient> {
+  const stub = new ServiceStub(doubles);
+  const client = await startClient(await makeStubbedClient(stub.forModule(undefined), undefined));
+  return {
+    ...client,
+    get calls() {
+      return stub.calls;
+    },
+    callsOf: (method) => stub.callsOf(method),
+    use: (given) => stub.use(given),
+    reset: () => stub.reset(),
+  };
 }
 
 function listModuleNames(modules: ModulesContainer): string[] {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { Controller, Get, Injectable, Module, Scope } from '@nestjs/common';
+import { Controller, Get, Injectable, Logger, Module, Scope } from '@nestjs/common';
 import { ConfigModule } from '@nestjs/config';
 import { APP_FILTER, REQUEST } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
@@ -8,6 +8,7 @@ import { lastValueFrom } from 'rxjs';
 import {
   answerOf,
   BanksService,
+  createServiceClient,
   CustomersService,
   getServiceToken,
   InjectService,
@@ -15,6 +16,7 @@ import {
   type ServiceApiError,
   ServiceAuthService,
   ServiceCertificateError,
+  type ServiceClient,
   ServiceError,
   ServiceExceptionFilter,
   ServiceHttpService,
@@ -29,6 +31,7 @@ import {
   type ServiceStubOptions,
   type SimulatorFault,
   stubService,
+  stubServiceClient,
 } from 'nestjs-service/testing';
 import { deadPort } from '../../helpers/loopback.js';
 import { startSimulator } from '../../helpers/simulators.js';
@@ -556,6 +559,43 @@ describe('stubService', () => {
     expect(await response.json()).toMatchObject({ message: 'No such bank' });
     expect((await fetch(`${url}/ksa`)).status).toBe(200);
     await app.close();
+  });
+});
+
+describe('stubServiceClient', () => {
+  beforeAll(() => Logger.overrideLogger(false));
+
+  it('resolves with a client without Nest, which has the parts of createServiceClient() and shows its calls', async () => {
+    const simulator = await startSimulator();
+    const real = await createServiceClient(simulator.moduleOptions());
+    const client = await stubServiceClient({ banks: { list: () => ['Alpha'] } });
+    const own = ['calls', 'callsOf', 'use', 'reset'];
+    expect(Object.keys(client).filter((name) => !own.includes(name))).toEqual(Object.keys(real));
+    await Promise.all([real.close(), simulator.stop()]);
+    const asClient: ServiceClient = client;
+
+    expect(await asClient.banks.list()).toEqual(['Alpha']);
+    expect(await client.customers.create({ app_user_id: 'u-1' })).toMatchObject({
+      customer_id: 'customer-1',
+    });
+    expect(await client.sdk.sessionParameters({ customer_id: 'c-1' })).toMatchObject({ sandbox: true });
+    expect(await client.health({ ping: true })).toMatchObject({ status: 'up', ping: { ok: true } });
+    expect(client.callsOf('customers.create')).toEqual([[{ app_user_id: 'u-1' }]]);
+    client.use({ http: { 'GET /a/{id}': ({ pathParams }) => pathParams } });
+    expect(await client.http.get('/a/1')).toEqual({ id: '1' });
+    expect(client.calls.at(-1)).toEqual({ method: 'http.get', args: ['/a/1'] });
+    client.reset();
+    expect(client.calls).toEqual([]);
+    expect(await client.http.get('/a/1')).toEqual({});
+
+    await client.close();
+    await expect(client.banks.list()).rejects.toMatchObject({ kind: 'closed' });
+    expect(await client.health()).toMatchObject({ status: 'down' });
+  });
+
+  it('refuses a double with an unknown name', async () => {
+    const given = { bank: { list: () => [] } } as object;
+    await expect(stubServiceClient(given)).rejects.toThrow("'bank' is not a service that can be doubled");
   });
 });
 
