@@ -43,8 +43,8 @@ export const FACTS = [
   'earlier',
 ] as const;
 
-const ALL_CREDENTIALS = `All that can be wrong: ${GUIDES}/troubleshooting.md#refused-credentials`;
-const ALL_CERTIFICATES = `Step by step: ${GUIDES}/troubleshooting.md#a-refused-client-certificate`;
+const ALL_CREDENTIALS = `The guide lists all causes (${GUIDES}/troubleshooting.md#refused-credentials).`;
+const ALL_CERTIFICATES = `The guide has all steps (${GUIDES}/troubleshooting.md#a-refused-client-certificate).`;
 const TELL_OPERATOR = "Check {address}. If it is right, tell the service's operator.";
 const CHECK_WITH_PATH = 'Check {address}, with its path if it has one.';
 const CHECK_PROXY =

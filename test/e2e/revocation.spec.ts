@@ -65,7 +65,7 @@ describe('A server that checks whether client certificates are revoked', () => {
           /^The server refused the client certificate: "CN=app".*_CERTIFICATE_EXPIRED\)\.$/,
         ),
         hint: expect.stringMatching(
-          /^If this machine's clock is right, the certificate is still valid.*revoked certificates \(CRL\).*operator\.$/,
+          /^If this machine's clock is right, the certificate is still valid.*revoked certificates \(CRL\).*operator\. The guide has all steps/,
         ),
       });
     },

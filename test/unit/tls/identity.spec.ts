@@ -576,7 +576,7 @@ describe('Certificate refused by the server', () => {
       'is valid',
       -1,
       1,
-      /^If this machine's clock is right, .* list of revoked certificates \(CRL\).*operator\.$/,
+      /^If this machine's clock is right, .* list of revoked certificates \(CRL\).*operator\. The guide has all steps/,
     ],
     ['has expired', -2, -1, /^Generate a new one/],
     ['is not yet valid', 1, 2, /^In the developer portal, compare/],
