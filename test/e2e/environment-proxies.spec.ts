@@ -163,8 +163,8 @@ describe("http.proxy: 'environment'", () => {
     await module.close();
   });
 
-  it('works as docs/configuration.md shows it', async () => {
-    const { fences } = await readDocument('docs/configuration.md');
+  it('works as docs/proxies.md shows it', async () => {
+    const { fences } = await readDocument('docs/proxies.md');
     const block = fences.find(({ text }) => text.includes('SERVICE_HTTP_PROXY=environment'))?.text ?? '';
     setVariables(
       Object.fromEntries(
