@@ -39,6 +39,21 @@ interface GatewayClient {
 /** The values of ArgumentsHost.getType() for which this filter makes the answer. */
 const HANDLED_KINDS = new Set(['http', 'rpc', 'ws', 'graphql']);
 const OPEN = 1;
+/**
+ * The gRPC codes of statuses. A status below 500 that is not listed becomes INVALID_ARGUMENT, and any other UNKNOWN. Clients repeat
+ * UNAVAILABLE (14) by themselves: a change that may have been executed never gets it, because its status is 502 or 504.
+ */
+const GRPC_CODES = new Map([
+  [403, 7],
+  [404, 5],
+  [409, 6],
+  [429, 8],
+  [500, 13],
+  [503, 14],
+  [504, 4],
+]);
+const INVALID_ARGUMENT = 3;
+const UNKNOWN = 2;
 const DAY_S = 86_400;
 
 /**
@@ -59,7 +74,7 @@ const DAY_S = 86_400;
  * answer from 500 on is logged, with what to check.
  *
  * Works over HTTP on Express and Fastify. In a microservice the reply is the error `{ status: 'error', message, code,
- * statusCode, serviceStatus?, fields? }`, and a WebSocket gateway emits the same as the event `exception`, as Nest's own filters
+ * statusCode, serviceStatus?, fields? }`, or over gRPC `{ code, message }` with the gRPC code of the status (docs/calls.md), and a WebSocket gateway emits the same as the event `exception`, as Nest's own filters
  * do. In GraphQL the filter throws an HttpException, whose `extensions` has everything but the message. In other kinds of
  * applications the error itself is thrown.
  */
@@ -97,7 +112,7 @@ export class ServiceExceptionFilter implements ExceptionFilter<ServiceError> {
       throw Object.assign(toHttpException(error, this.#options), { extensions });
     }
     const payload = { status: 'error', ...body };
-    if (kind === 'rpc') return throwError(() => payload);
+    if (kind === 'rpc') return throwError(() => (isGrpc(host) ? grpcError(answer) : payload));
     const gateway = host.switchToWs();
     emit(gateway.getClient<GatewayClient | undefined>(), {
       ...payload,
@@ -125,6 +140,17 @@ function replyHttp({ status, code, retryAfter }: ExceptionAnswer, body: object, 
 /** HTTP/2 has no Connection header (RFC 9113, section 8.2.2). */
 function isHttp1({ raw, httpVersionMajor = raw?.httpVersionMajor }: HttpRequest): boolean {
   return httpVersionMajor === 1;
+}
+
+/** getType() is `rpc` for every transport, but only handlers of gRPC get the call, which sends metadata. */
+function isGrpc(host: ArgumentsHost): boolean {
+  const isCall = (each: unknown) =>
+    typeof (each as { sendMetadata?: unknown } | undefined)?.sendMetadata === 'function';
+  return host.getArgs<unknown[]>().some(isCall);
+}
+
+function grpcError({ status, message }: ExceptionAnswer): { code: number; message: string } {
+  return { code: GRPC_CODES.get(status) ?? (status < 500 ? INVALID_ARGUMENT : UNKNOWN), message };
 }
 
 function emit(client: GatewayClient | undefined, data: object): void {

@@ -441,7 +441,7 @@ function caught(
   filter = new ServiceExceptionFilter(),
 ) {
   try {
-    const host = { getType: () => kind, ...more } as unknown as ArgumentsHost;
+    const host = { getType: () => kind, getArgs: () => [], ...more } as unknown as ArgumentsHost;
     return filter.catch(thrown, host);
   } catch (error) {
     return error;
@@ -636,6 +636,43 @@ describe('The answer to the callers of the host application', () => {
       message: 'path must be a string',
       code: 'invalid_request',
     });
+  });
+
+  it.each<[string, ServiceError, number]>([
+    ['a refused input', input, 3],
+    ['a 400 of the service', api(400), 3],
+    ['a 404', api(404), 5],
+    ['a 409', api(409), 6],
+    ['a 422', api(422), 3],
+    ['a 403', api(403), 2],
+    ['a 429', api(429), 14],
+    ['a time-out', connection('timeout'), 4],
+    ['a refused connection', connection('refused'), 14],
+    ['a change in doubt after a reset', connection('reset', true), 2],
+    ['a change in doubt after a time-out', connection('timeout', true), 4],
+    ['a token that is limited', limited, 14],
+    ['an error of our configuration', new OtherError('ours'), 13],
+  ])('is an integer code and the message over gRPC: %s', async (_, error, code) => {
+    const { message } = answerOf(error);
+    for (const args of [
+      [{}, {}, { sendMetadata: () => undefined }],
+      // The arguments of a handler with @GrpcStreamCall().
+      [{ sendMetadata: () => undefined }, () => undefined],
+    ]) {
+      const reply = caught(error, 'rpc', { getArgs: () => args }) as Observable<never>;
+      await expect(lastValueFrom(reply)).rejects.toEqual({ code, message });
+    }
+  });
+
+  it.each([
+    [403, 7],
+    [429, 8],
+  ])('over gRPC is the code of a %d that passOn names', async (status, code) => {
+    const filter = new ServiceExceptionFilter({ passOn: ['CONSENT_EXPIRED'] });
+    const error = api(status, { body: { status: 'CONSENT_EXPIRED', message: 'ask again' } });
+    const call = { getArgs: () => [{}, {}, { sendMetadata: () => undefined }] };
+    const reply = caught(error, 'rpc', call, filter) as Observable<never>;
+    await expect(lastValueFrom(reply)).rejects.toEqual({ code, message: 'ask again' });
   });
 
   it('is all that GraphQL shows of the error; applications of other kinds get the error itself', () => {

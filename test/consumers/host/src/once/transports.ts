@@ -3,6 +3,7 @@ import { APP_FILTER, NestFactory } from '@nestjs/core';
 import {
   ClientProxyFactory,
   EventPattern,
+  GrpcMethod,
   MessagePattern,
   Transport,
   type MicroserviceOptions,
@@ -15,7 +16,7 @@ import { ServiceSimulator } from 'nestjs-service/testing';
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import { lastValueFrom } from 'rxjs';
+import { lastValueFrom, type Observable } from 'rxjs';
 import { io } from 'socket.io-client';
 import { run } from '../run.js';
 
@@ -63,10 +64,31 @@ class HostGateway {
   }
 }
 
+@Controller()
+class GrpcController {
+  constructor(
+    private readonly banks: BanksService,
+    private readonly customers: CustomersService,
+  ) {}
+
+  @GrpcMethod('Host', 'Banks')
+  list(): Promise<unknown> {
+    return this.banks.list();
+  }
+
+  @GrpcMethod('Host', 'Customers')
+  create(): Promise<unknown> {
+    return this.customers.create({ app_user_id: 'u-1' });
+  }
+}
+
 const FILTER = { provide: APP_FILTER, useClass: ServiceExceptionFilter };
 
 @Module({ imports: [ServiceModule.forRoot()], controllers: [HostController], providers: [FILTER] })
 class MicroserviceModule {}
+
+@Module({ imports: [ServiceModule.forRoot()], controllers: [GrpcController], providers: [FILTER] })
+class GrpcModule {}
 
 @Module({
   imports: [ServiceModule.forRoot()],
@@ -150,6 +172,68 @@ async function hybrid(simulator: ServiceSimulator): Promise<void> {
   await checkTcp(simulator, app, port);
 }
 
+/** A service of gRPC, as `protoPath` would name its file. */
+const PACKAGE = {
+  nested: {
+    host: {
+      nested: {
+        Empty: { fields: {} },
+        Host: {
+          methods: {
+            Banks: { requestType: 'Empty', responseType: 'Empty' },
+            Customers: { requestType: 'Empty', responseType: 'Empty' },
+          },
+        },
+      },
+    },
+  },
+};
+
+async function grpc(simulator: ServiceSimulator): Promise<void> {
+  const name: string = '@grpc/proto-loader';
+  const { fromJSON } = (await import(name)) as { fromJSON: (json: object) => object };
+  const url = `127.0.0.1:${await freePort()}`;
+  const transport = {
+    transport: Transport.GRPC as const,
+    options: { url, package: 'host', packageDefinition: fromJSON(PACKAGE) },
+  };
+  const app = await NestFactory.createMicroservice<MicroserviceOptions>(GrpcModule, {
+    ...nest,
+    ...transport,
+  });
+  await app.listen();
+  const client = ClientProxyFactory.create(transport);
+  type Method = (request: object) => Observable<unknown>;
+  const host = client.getService<{ banks: Method; customers: Method }>('Host');
+  const errorOf = (pattern: 'banks' | 'customers') =>
+    lastValueFrom(host[pattern]({})).then(
+      () => assert.fail('a call that fails was answered'),
+      ({ code, details }: { code: number; details: string }) => ({ code, details }),
+    );
+  try {
+    const rows = [
+      ['banks', 403, { code: 2, details: REFUSED.message }],
+      ['banks', 429, { code: 14, details: 'The service is busy at the moment.' }],
+      ['customers', 409, { code: 6, details: 'taken' }],
+      // A client of gRPC repeats UNAVAILABLE (14) by itself, so a change in doubt never gets this code.
+      [
+        'customers',
+        503,
+        { code: 2, details: `${REFUSED.message} The request may have been executed all the same.` },
+      ],
+    ] as const;
+    for (const [pattern, status, expected] of rows) {
+      const json = { status: 'NAME', message: 'taken' };
+      simulator.fail({ path: `/${pattern}/v1`, times: 3, fault: { status, json } });
+      assert.deepEqual(await errorOf(pattern), expected);
+      simulator.clearFaults();
+    }
+  } finally {
+    client.close();
+    await app.close();
+  }
+}
+
 async function checkTcp(
   simulator: ServiceSimulator,
   app: INestApplicationContext,
@@ -231,7 +315,7 @@ async function main(): Promise<void> {
   const simulator = await ServiceSimulator.start();
   Object.assign(process.env, simulator.env({ environment: 'production', authentication: 'mtls' }));
   try {
-    for (const kind of [microservice, hybrid, socketIoGateway, wsGateway]) await kind(simulator);
+    for (const kind of [microservice, hybrid, grpc, socketIoGateway, wsGateway]) await kind(simulator);
   } finally {
     await simulator.stop();
   }
