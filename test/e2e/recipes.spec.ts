@@ -71,8 +71,8 @@ describe('docs/recipes.md', () => {
     writeSnippets(
       fences
         .filter(({ file = '' }) => OWN.has(file))
-        // A test cannot wait 5 s, so shorten the pause between two reads.
-        .map((fence) => ({ ...fence, text: fence.text.replace('everyMs = 5_000', 'everyMs = 5') })),
+        // A backend of the recipes leaves the pause between two reads to its default, for which a test cannot wait.
+        .map((fence) => ({ ...fence, text: fence.text.replace('pauseMs = 1_000', 'pauseMs = 1') })),
       { name: 'recipes', stubs: true },
     ),
   );
@@ -150,16 +150,27 @@ describe('docs/recipes.md', () => {
       expect(pending).toMatchObject({ status: 'PENDING' });
       const fetchResults = (results_id: string) =>
         api.http.get('/data/v2/results/{results_id}', { pathParams: { results_id } });
-      const soon = { everyMs: 1 };
-      expect(await whenReady(pending, fetchResults, { ...soon, timeoutMs: 0 })).toBeUndefined();
+      const pauses: number[] = [];
+      const pause = async (ms: number) => void pauses.push(ms);
+      expect(await whenReady(pending, fetchResults, { pause, timeoutMs: 0 })).toBeUndefined();
       simulator.clearRequests();
-      expect(await whenReady(pending, fetchResults, soon)).toMatchObject({ status: 'OK', page: {} });
+      expect(await whenReady(pending, fetchResults, { pause })).toMatchObject({ status: 'OK', page: {} });
       expect(simulator.apiRequests).toHaveLength(2);
-      await expect(whenReady(pending, () => api.http.get('/none/v1'), soon)).rejects.toMatchObject({
+      await expect(whenReady(pending, () => api.http.get('/none/v1'), { pause })).rejects.toMatchObject({
         status: 404,
       });
       for (const first of [{ status: 'FAILED', results_id: 'r-1' }, { status: 'PENDING' }])
-        expect(await whenReady(first, () => Promise.reject(new Error('asked')), soon)).toBe(first);
+        expect(await whenReady(first, () => Promise.reject(new Error('asked')), { pause })).toBe(first);
+      // The pauses double up to 15 s, and all of them fit into 120 s.
+      pauses.length = 0;
+      expect(await whenReady(pending, async () => pending, { pause })).toBeUndefined();
+      expect(pauses).toEqual([
+        ...Array.from({ length: 14 }, (_, index) => 2 ** index),
+        ...Array(6).fill(15_000),
+      ]);
+      // The pause by default ends with the signal.
+      const aborted = { signal: AbortSignal.abort() };
+      await expect(whenReady(pending, fetchResults, aborted)).rejects.toThrow(/aborted/);
     });
   });
 
