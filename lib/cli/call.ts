@@ -14,7 +14,7 @@ import {
 import { parseJson } from '../exchange/response.js';
 import { type Exchange, type ExchangeResponse } from '../exchange/io.js';
 import { SILENT } from '../telemetry/telemetry.js';
-import { EXIT, rejectWindowsPath, UsageError, type CommandIo } from './command.js';
+import { escapeControls, EXIT, rejectWindowsPath, UsageError, type CommandIo } from './command.js';
 import { readEnvironment, readHostConfiguration } from './host-configuration.js';
 
 export const CALL_HELP = `Usage: nestjs-service call <method> <path> [options]
@@ -125,10 +125,7 @@ async function readData(given: string, cwd: string) {
   return { data, headers: { 'content-type': 'application/json' } };
 }
 
-/**
- * A file or pipe gets the body's bytes. A terminal gets text only, and control and direction characters are escaped,
- * because the terminal might obey them or show the text reversed.
- */
+/** A file or pipe gets the body's bytes. A terminal gets text only, with control characters escaped. */
 function printBody(body: Buffer, secrets: readonly string[], io: CommandIo): void {
   const text = body.toString();
   if (containsSecret(text, secrets))
@@ -136,5 +133,5 @@ function printBody(body: Buffer, secrets: readonly string[], io: CommandIo): voi
   else if (!io.outIsTerminal) io.out(body);
   else if (/[\0\ufffd]/.test(text))
     io.err(`The body is binary (${body.length} bytes). To save it, append: > <file>\n`);
-  else io.out(`${text.replace(/(?![\n\t])[\p{Cc}\p{Cf}]/gu, encodeURIComponent)}\n`);
+  else io.out(`${escapeControls(text)}\n`);
 }

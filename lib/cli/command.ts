@@ -41,6 +41,11 @@ export function rejectWindowsPath(path: string): void {
   );
 }
 
+/** Escapes control and direction characters, because a terminal might obey them or show the text reversed. */
+export function escapeControls(text: string): string {
+  return text.replace(/(?![\n\t])[\p{Cc}\p{Cf}]/gu, encodeURIComponent);
+}
+
 /** The folder in which the command `simulator` writes, unless `--dir` names another one. */
 export const DEFAULT_DIR = 'service-simulator';
 

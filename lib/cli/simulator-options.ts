@@ -59,6 +59,7 @@ Options:
                               ${FAULT_WORDS.connection.slice(0, 5).join(', ')},
                               ${FAULT_WORDS.connection.slice(5).join(', ')}.
                               Without <times>, every call fails. May be repeated
+  --verbose                   also print the headers and the body of each request. Credentials are cut
   --help                      show this text
 
 Variables, read from the environment or from .env in the working directory (with --name: SERVICE_<NAME>_*):
@@ -84,6 +85,7 @@ export async function readSimulatorOptions(args: string[], cwd: string) {
       'token-lifetime': { type: 'string' },
       routes: { type: 'string' },
       fail: { type: 'string', multiple: true },
+      verbose: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h' },
     },
   });
@@ -110,6 +112,7 @@ export async function readSimulatorOptions(args: string[], cwd: string) {
     folder,
     name,
     isNew: values.new,
+    isVerbose: values.verbose,
     tokenLifetime:
       lifetime === undefined ? undefined : parseInteger('--token-lifetime', lifetime, 1, 2 ** 31),
     routes: values.routes === undefined ? {} : await readRoutes(cwd, values.routes),

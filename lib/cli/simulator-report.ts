@@ -1,10 +1,12 @@
 import { isLoopback } from '../config/address.js';
 import { variablePrefix } from '../config/names.js';
+import { containsSecret, NOT_SHOWN } from '../errors/clean-text.js';
 import { DEFAULT_BRAND } from '../testing/module-options.js';
 import { type RecordedRequest } from '../testing/request-log.js';
 import { listensOnAll } from '../testing/simulated-service.js';
 import { type CertificateRefusal, type SimulatorAddress } from '../testing/simulator.options.js';
 import { type ServiceSimulator } from '../testing/simulator.js';
+import { escapeControls } from './command.js';
 import { type SimulatorFiles } from './simulator-files.js';
 import { ADDRESSES } from './simulator-options.js';
 
@@ -73,6 +75,36 @@ export function describeRequest(
   const answered = status === undefined ? 'no answer' : String(status);
   const reason = error === undefined ? '' : `: ${printable(error)}`;
   return `${formatTime(receivedAt)} ${method} ${printable(pathname)} ${answered} ${Math.round(milliseconds)} ms (${face})${reason}\n`;
+}
+
+/** The part of a credential that is shown. */
+const SCHEME = /^(Bearer|Basic) +/i;
+/** Stands in the place of a credential. */
+const CUT = '[cut]';
+/** The values of these fields, in a form and in JSON. */
+const SECRET_FIELDS =
+  /(?<=\b(?:client_secret|client_assertion)=)[^&]*|(?<="(?:client_secret|client_assertion)"\s*:\s*")(?:\\.|[^"\\])*/g;
+const MAX_SHOWN = 10_000;
+
+/**
+ * What arrived, for `--verbose`: path with query, client certificate, headers and body. Credentials are cut, also in places where they
+ * do not belong, such as a token in the body.
+ */
+export function describeContent(request: RecordedRequest, appTokenHeader: string): string {
+  const { method, path, headers, body, certificateSubject } = request;
+  const credentials = ['authorization', 'proxy-authorization', 'cookie', appTokenHeader.toLowerCase()];
+  const secrets = credentials.map((name) => (headers[name] ?? '').replace(SCHEME, ''));
+  const cut = (text: string) =>
+    containsSecret(text, secrets) ? NOT_SHOWN : text.replace(SECRET_FIELDS, CUT).slice(0, MAX_SHOWN);
+  const lines = Object.entries(headers).map(([name, value]) => {
+    const shown = credentials.includes(name) ? (SCHEME.exec(value)?.[0] ?? '') + CUT : cut(value);
+    return `${name}: ${shown}`;
+  });
+  const certificate = certificateSubject === undefined ? [] : [`client certificate: ${certificateSubject}`];
+  const rest = body.length > MAX_SHOWN ? `[the first ${MAX_SHOWN} of ${body.length} characters]` : '';
+  const content = body === '' ? [] : ['', ...cut(body).split('\n'), rest];
+  const shown = [`${method} ${cut(path)}`, ...certificate, ...lines, ...content];
+  return `${shown.map((line) => `  ${escapeControls(line)}`.trimEnd()).join('\n')}\n`;
 }
 
 /** Warns if other hosts can reach the simulator. Empty if it listens on loopback. */

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { variablePrefix } from '../config/names.js';
 import { ACCESS_DENIED } from '../errors/service.error.js';
+import { DEFAULT_BRAND } from '../testing/module-options.js';
 import { type SimulatorOptions } from '../testing/simulator.options.js';
 import { ServiceSimulator } from '../testing/simulator.js';
 import { type CommandIo, endWithNpm, EXIT } from './command.js';
@@ -20,7 +21,13 @@ import {
   SIMULATOR_HELP,
   type SimulatorCommandOptions,
 } from './simulator-options.js';
-import { describeReach, describeRefusal, describeRequest, describeSimulator } from './simulator-report.js';
+import {
+  describeContent,
+  describeReach,
+  describeRefusal,
+  describeRequest,
+  describeSimulator,
+} from './simulator-report.js';
 
 /** Runs the simulator until SIGINT or SIGTERM. */
 export async function run(args: string[], io: CommandIo): Promise<number> {
@@ -40,25 +47,28 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   }
 }
 
-async function serve(
-  { ports, host, serverNames, folder, name, isNew, tokenLifetime, routes, faults }: SimulatorCommandOptions,
-  io: CommandIo,
-): Promise<void> {
+async function serve(command: SimulatorCommandOptions, io: CommandIo): Promise<void> {
+  const { ports, host, serverNames, folder, name, isNew, isVerbose, tokenLifetime, routes, faults } = command;
   io.keepRunningUnread();
   // A script of package.json may start the simulator in the background with & and end: then the simulator goes on.
   if (io.env.npm_lifecycle_event === 'npx') endWithNpm();
   await checkFolder(folder);
   const path = statePath(io.env, folder);
   const found = isNew || path === undefined ? undefined : await readState(path);
+  const brand = await readBrandSettings(io, name);
+  const { appTokenHeader = DEFAULT_BRAND.appTokenHeader } = brand;
   const options: SimulatorOptions = {
     ...found?.credentials,
     ports,
     host,
     serverNames,
     tokenLifetime,
-    ...(await readBrandSettings(io, name)),
+    ...brand,
     maxRequests: 1,
-    onRequest: (request, milliseconds) => io.out(describeRequest(request, milliseconds)),
+    onRequest: (request, milliseconds) => {
+      io.out(describeRequest(request, milliseconds));
+      if (isVerbose) io.out(describeContent(request, appTokenHeader));
+    },
     onRefusal: (refusal) => io.out(describeRefusal(refusal)),
   };
   const simulator = found

@@ -423,7 +423,7 @@ describe('Names in the documents', () => {
 
     it('include each option and fault of the simulator, as its help does, and a valid compose file', async () => {
       const options = [...SIMULATOR_HELP.matchAll(/^ {2}(--(?!help)[a-z-]+(?: <[^\n]*?>\S*)?)(?: {2}|$)/gm)];
-      expect(options).toHaveLength(9);
+      expect(options).toHaveLength(10);
       const faults = /or one of:\n\s+([^.]+)\./.exec(SIMULATOR_HELP)?.[1]?.split(', ') ?? [];
       expect(faults).toHaveLength(7);
       const names = [...options.map(([, option = '']) => option), ...faults];

@@ -29,7 +29,7 @@ import {
   writeFiles,
   writeState,
 } from '../../lib/cli/simulator-files.js';
-import { describeRefusal, describeRequest } from '../../lib/cli/simulator-report.js';
+import { describeContent, describeRefusal, describeRequest } from '../../lib/cli/simulator-report.js';
 import { commandIo } from '../helpers/command-io.js';
 import { onlyInSoak, partOf } from '../helpers/in-soak.js';
 import { freePort } from '../helpers/loopback.js';
@@ -437,6 +437,70 @@ describe('nestjs-service simulator', () => {
     expect(stderr()).toContain(message);
     expect(stderr()).toContain('nestjs-service simulator --help');
     expect(stderr()).not.toMatch(/[^\n\x20-\x7e]/);
+  });
+
+  it('with --verbose it prints the path with its query, the headers and the body of each request, without credentials', async () => {
+    const { stdout } = await start('--port', '0', '--verbose', '--dir', 'verbose');
+    const env = await written('verbose');
+    const oauth = { ...env, SERVICE_AUTHENTICATION: 'oauth', SERVICE_OAUTH_MTLS: 'true' };
+    await withHost(oauth, async (context) => {
+      const http = context.get(ServiceHttpService, { strict: false });
+      await http.post('/customers/v1', { app_user_id: 'u-1', name: 'سارة\u001b[2J' });
+    });
+    await withHost(env, async (context) => {
+      await context.get(ServiceHttpService, { strict: false }).get('/echo/v1', { params: { page: 2 } });
+    });
+    const shown = stdout().split(READY)[1];
+    const blocks = shown.replace(/\d\d:\d\d:\d\d (.*) \d+ ms/g, 'TIME $1').split(/^(?=TIME)/m);
+    const without = (block: string) =>
+      block.replace(/^ {2}(host|user-agent|content-length|accept.*|connection): .*\n/gm, '');
+    expect(blocks.map(without)).toEqual([
+      `TIME POST /oauth2/token 200 (token)
+  POST /oauth2/token
+  client certificate: CN=application, O=Simulated Application
+  content-type: application/x-www-form-urlencoded
+
+  grant_type=client_credentials&client_id=${env.SERVICE_CLIENT_ID}&client_secret=[cut]&scope=api
+
+`,
+      `TIME POST /customers/v1 201 (base)
+  POST /customers/v1
+  client certificate: CN=application, O=Simulated Application
+  content-type: application/json
+  authorization: Bearer [cut]
+
+  {"app_user_id":"u-1","name":"سارة\\u001b[2J"}
+
+`,
+      `TIME GET /echo/v1 200 (base)
+  GET /echo/v1?page=2
+  client certificate: CN=application, O=Simulated Application
+  service-app-token: [cut]
+`,
+    ]);
+    expect(shown).not.toContain(encodeURIComponent(env.SERVICE_CLIENT_SECRET).slice(0, 20));
+    expect(shown).not.toMatch(/eyJ/);
+  });
+
+  it.each([
+    ['a token in the body', { body: 'token=token-0123456789' }, /token-0123/],
+    ['a token in the query', { path: '/x?t=token-0123456789' }, /token-0123/],
+    ['a JWT in another header', { headers: { 'x-token': `eyJ${'a'.repeat(30)}.b.c` } }, /eyJ/],
+    ['a client secret as JSON', { body: '{"client_secret" : "a\\"b c", "x": 1}' }, /b c/],
+    ['another scheme', { headers: { authorization: 'Token own-secret-1' } }, /own-secret|Token/],
+    ['the app token', { headers: { 'brand-token': 'brand-secret-1' } }, /brand-secret/],
+    ['a cookie', { headers: { cookie: 'session=cookie-secret-1' } }, /cookie-secret/],
+    ['control characters', { body: 'a\u001b[2J\u202eb\r\nc', path: '/\u001b' }, /(?!\n)[\p{Cc}\p{Cf}]/u],
+  ])('--verbose does not print %s', (_, part, secret) => {
+    const headers = { authorization: 'Bearer token-0123456789' };
+    const request = { method: 'POST', path: '/x', headers, body: '', ...part };
+    expect(describeContent(request as never, 'Brand-Token')).not.toMatch(secret);
+  });
+
+  it('--verbose prints at most 10,000 characters of a body', () => {
+    const request = { method: 'POST', path: '/x', headers: {}, body: 'x'.repeat(20_000) };
+    const shown = describeContent(request as never, 'a');
+    expect(shown).toMatch(/^ {2}x{10000}\n {2}\[the first 10000 of 20000 characters\]\n$/m);
   });
 
   it('printed requests contain no control characters of a client, but the reason why a route failed', () => {
