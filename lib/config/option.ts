@@ -245,3 +245,17 @@ export function namesIn(value: unknown): string[] {
   const parts = [value].flat().flatMap((part) => String(part).split(','));
   return parts.map((name) => name.trim());
 }
+
+/** The value at an option's path; undefined if it is `undefined` or `null`. */
+export function valueOf(options: unknown, option: string): unknown {
+  const read = (value: unknown, key: string): unknown => (Object(value) as Record<string, unknown>)[key];
+  return option.split('.').reduce(read, options) ?? undefined;
+}
+
+/** Sets the value at an option's path. A section is copied first, so that no other object changes. */
+export function setValue(options: object, option: string, value: unknown): void {
+  const [section, key] = option.split('.');
+  Object.assign(options, {
+    [section]: key === undefined ? value : { ...(valueOf(options, section) as object), [key]: value },
+  });
+}

@@ -282,20 +282,6 @@ export function entryOf(option: string): OptionEntry | undefined {
   return OPTIONS.find((entry) => entry.option === option);
 }
 
-/** The value at an option's path; undefined if it is `undefined` or `null`. */
-export function valueOf(options: unknown, option: string): unknown {
-  const read = (value: unknown, key: string): unknown => (Object(value) as Record<string, unknown>)[key];
-  return option.split('.').reduce(read, options) ?? undefined;
-}
-
-/** Sets the value at an option's path. A section is copied first, so that no other object changes. */
-export function setValue(options: object, option: string, value: unknown): void {
-  const [section, key] = option.split('.');
-  Object.assign(options, {
-    [section]: key === undefined ? value : { ...(valueOf(options, section) as object), [key]: value },
-  });
-}
-
 /**
  * Merges options key by key into a new object. The first source that sets a key wins. A `tls` function wins or loses
  * whole.

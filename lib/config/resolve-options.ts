@@ -9,8 +9,6 @@ import {
   Options,
   mergeOptions,
   type ServiceModuleOptions,
-  setValue,
-  valueOf,
   type TokenStore,
 } from './options.js';
 import { type TlsIdentityPems, type TlsIdentitySource, TlsOptions } from './tls.options.js';
@@ -19,7 +17,7 @@ import { Secret, secretReader, checkSecret, isFile } from './secret.js';
 import { withModuleName } from '../telemetry/telemetry.js';
 import { systemClock, within } from '../time/time.js';
 import { chooseAddresses, modeOf, findMissingSdkAppToken, unmetRequirements } from './requirements.js';
-import { definedEntries, namesIn } from './option.js';
+import { definedEntries, namesIn, setValue, valueOf } from './option.js';
 import { validateOptions, variableOf } from './variables.js';
 import { VERSION } from '../version.js';
 

@@ -1,8 +1,8 @@
 import { registerAs } from '@nestjs/config';
 import { type ConfigurationFault } from '../errors/index.js';
 import { variablePrefix } from './names.js';
-import { type OptionKind, namesIn, instanceOf } from './option.js';
-import { entryOf, OPTIONS, Options, setValue, type ServiceModuleOptions, valueOf } from './options.js';
+import { type OptionKind, namesIn, instanceOf, setValue, valueOf } from './option.js';
+import { entryOf, OPTIONS, Options, type ServiceModuleOptions } from './options.js';
 import { isFile, isInQuotes, KEPT_QUOTES } from './secret.js';
 import { validateSync, type ValidationError } from 'class-validator';
 

@@ -1,6 +1,7 @@
 import { ConfigurableModuleBuilder, type Provider, type Type } from '@nestjs/common';
 import { ServiceAuthService } from '../auth/service-auth.service.js';
-import { type ServiceModuleOptions, OPTIONS, valueOf } from '../config/options.js';
+import { valueOf } from '../config/option.js';
+import { type ServiceModuleOptions, OPTIONS } from '../config/options.js';
 import {
   type StartableClient,
   RESOURCE_CLASSES,

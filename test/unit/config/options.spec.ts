@@ -8,12 +8,11 @@ import {
   mergeOptions,
   OPTIONS,
   type ServiceModuleOptions,
-  valueOf,
   type TokenStore,
 } from '../../../lib/config/options.js';
 import { readRegularFile } from '../../../lib/config/secret.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
-import { definedEntries, isReservedHeader } from '../../../lib/config/option.js';
+import { definedEntries, isReservedHeader, valueOf } from '../../../lib/config/option.js';
 import { nameFault, readVariables, variableOf, variablesOf } from '../../../lib/config/variables.js';
 import {
   copyError,

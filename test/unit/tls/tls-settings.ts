@@ -1,5 +1,5 @@
 import { systemClock } from '../../../lib/time/time.js';
-import { valueOf } from '../../../lib/config/options.js';
+import { valueOf } from '../../../lib/config/option.js';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { variableOf } from '../../../lib/config/variables.js';
 import { type TlsInputs, type TlsSettings } from '../../../lib/config/resolve-options.js';
