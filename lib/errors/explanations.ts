@@ -36,7 +36,19 @@ export const FACTS = [
   // The limits of an exchange.
   ...['limit', 'limitBytes', 'bodyBytes'],
   // What a fault or a response says.
-  ...['reason', 'rule', 'opensslText', 'detail', 'now', 'said', 'why', 'retryAfter', 'name', 'status'],
+  ...[
+    'reason',
+    'rule',
+    'opensslText',
+    'detail',
+    'now',
+    'said',
+    'why',
+    'retryAfter',
+    'name',
+    'status',
+    'coding',
+  ],
   // The client certificate.
   ...['certificate', 'fingerprint', 'issuer', 'validFrom', 'validTo', 'keyType', 'lastIssuer'],
   // An error that is shown again.
@@ -175,6 +187,7 @@ export const PHRASES: Readonly<Record<string, readonly Phrase[]>> = {
   ],
   alsoCertificate: [['mtls', ' Also {ownCertificate}']],
   missing: [['missing', 'missing ']],
+  coding: [', and with the unknown Content-Encoding "<coding>"'],
   executed: [['executed', ' By its status the call was executed.']],
   passOn: ['If <name> is for your callers, name it in passOn of ServiceExceptionFilter. '],
 };
@@ -413,7 +426,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   ],
   'api response empty unusable': [', with an empty body.{executed}', CHECK_WITH_PATH],
   'api response unusable': [
-    ', with a body that is not JSON.{executed}',
+    ', with a body that is not JSON{coding}.{executed}',
     "If it is not meant to be JSON, set responseType 'text' or 'bytes' in ServiceHttpService. If it is, check {address}, with its path if it has one.",
   ],
   'api response nock': [

@@ -1,4 +1,4 @@
-import { type IncomingMessage } from 'node:http';
+import { type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { codedError } from '../errors/service.error.js';
@@ -159,8 +159,22 @@ export async function decode(body: Buffer, encoding: string, maxOutputLength: nu
 
 /** The codings that a Content-Encoding header names. */
 function codingsIn(encoding: string): string[] {
+  return wordsIn(encoding).filter((name) => REGISTERED.has(name));
+}
+
+function wordsIn(encoding: string): string[] {
   const names = encoding.toLowerCase().split(',', MAX_CODINGS + 1);
-  return names.map((name) => name.trim()).filter((name) => REGISTERED.has(name));
+  return names.map((name) => name.trim());
+}
+
+/** The words of the Content-Encoding header that are no codings, and were skipped. Undefined if there is none. */
+export function skippedCodings({
+  'content-encoding': encoding = '',
+}: IncomingHttpHeaders): string | undefined {
+  const skipped = wordsIn(encoding).filter(
+    (name) => !REGISTERED.has(name) && !['', 'identity'].includes(name),
+  );
+  return skipped.join(', ') || undefined;
 }
 
 /** Some servers send deflate without the header of zlib (https://www.rfc-editor.org/rfc/rfc9110#section-8.4.1.2). */

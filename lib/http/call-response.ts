@@ -6,6 +6,7 @@ import {
   ServiceApiError,
   type Words,
 } from '../errors/index.js';
+import { skippedCodings } from '../exchange/body.js';
 import { charsetOf, decodeText, parseBody, isSuccess, parseRetryAfter } from '../exchange/response.js';
 import { type ExchangeResponse } from '../exchange/io.js';
 import { sentCorrelationId, type Call, type ErrorClient } from './call.js';
@@ -118,7 +119,9 @@ export class CallResponse {
     const { received, client } = this;
     const wasExecuted = !isSafe(this.call) && isSuccess(received.status);
     const known = ['unusable', ...words, wasExecuted && 'executed'];
-    const explanation = explainByWords(received, client, known, { why });
+    const skipped = skippedCodings(received.headers);
+    const coding = skipped && cleanText(skipped, this.secrets, 64);
+    const explanation = explainByWords(received, client, known, { why, coding });
     return new ServiceApiError({
       ...this.errorFields,
       response: this.toErrorResponse(undefined),

@@ -1,5 +1,6 @@
 import { type Secret } from '../../config/secret.js';
 import { type AddressOption, hideCustomerId } from '../../errors/index.js';
+import { skippedCodings } from '../../exchange/body.js';
 import { type ExchangeResponse } from '../../exchange/io.js';
 import { bodyKind, isJsonObject, isSuccess, parseBody, parseRetryAfter } from '../../exchange/response.js';
 import { MAX_LIFETIME_S, type TokenGrant } from '../access-token.js';
@@ -38,7 +39,7 @@ export function readTokenResponse(
   const json = parseBody(response);
   const isError = isJsonObject(json) && typeof json.error === 'string';
   if (isSuccess(status) && !isError && bodyKind(response) !== 'page')
-    return readGrant(json, scope, status, place, secrets);
+    return readGrant(json, scope, response, place, secrets);
   if (status >= 300 && status < 400) throw tokenRedirect(place, status, headers.location, secrets);
   const seconds = parseRetryAfter(headers, now);
   const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
@@ -57,7 +58,7 @@ export function readTokenResponse(
 function readGrant(
   json: unknown,
   scope: string,
-  status: number,
+  { status, headers }: ExchangeResponse,
   place: AddressOption,
   secrets: readonly Secret[],
 ): TokenGrant {
@@ -69,7 +70,11 @@ function readGrant(
   const refuse = (why: string): never => {
     throw unusableResponse(why, status, scope, place);
   };
-  if (!isJsonObject(json)) return refuse('the body is not a JSON object');
+  if (!isJsonObject(json)) {
+    const coding = json === undefined ? skippedCodings(headers) : undefined;
+    const why = coding && `, and has the unknown Content-Encoding "${cleanEndpointText(coding, secrets)}"`;
+    return refuse(`the body is not a JSON object${why ?? ''}`);
+  }
   const { access_token: accessToken, token_type: tokenType, expires_in: expiresIn, scope: granted } = json;
   if (typeof tokenType !== 'string' || tokenType.toLowerCase() !== 'bearer')
     return refuse('token_type is not bearer');

@@ -288,6 +288,21 @@ describe('The body of a successful response', () => {
   });
 
   it.each([
+    ['snappy', '"snappy"'],
+    ['utf-8, Snappy', '"utf-8, snappy"'],
+    [`x-${BEARER}`, '"[not shown: it contains a secret or a part of one]"'],
+  ])('that is not JSON names the unknown content coding: %s', async (encoding, name) => {
+    const { axios } = await setUp({
+      listener: (_, response) => response.setHeader('content-encoding', encoding).end('sNaPpY'),
+    });
+    expect(await errorOf(axios.post('/a', {}))).toMatchObject({
+      code: 'invalid_response',
+      outcomeUnknown: true,
+      message: `POST /a: HTTP 200, with a body that is not JSON, and with the unknown Content-Encoding ${name}. By its status the call was executed.`,
+    });
+  });
+
+  it.each([
     ['POST', 200, ''],
     ['PUT', 201, ' \r\n'],
     ['PATCH', 202, '\ufeff'],

@@ -679,6 +679,7 @@ const UNUSABLE = [
   ...responses('empty', [200]),
   ...responses('text', [200, 'OK'], { calls: ['GET', 'POST'] }),
   ...responses('cut JSON', [200, '{"a":', { 'content-type': 'application/json' }]),
+  ...responses('an unknown coding', [200, 'sNaPpY', { 'content-encoding': 'Snappy, gzip' }]),
   ...responses('number until the end of the connection', [200, '12', {}, true]),
   apiCall(
     '200 with an unknown charset',
@@ -875,6 +876,7 @@ const TOKEN_REFUSALS = [
 const TOKEN_UNUSABLE = [
   ...tokenResponses('page', [200, HTML]),
   ...tokenResponses('text', [200, 'OK']),
+  ...tokenResponses('an unknown coding', [200, 'sNaPpY', { 'content-encoding': 'Snappy' }]),
   ...tokenResponses('null', [200, null]),
   ...tokenResponses('list', [200, []]),
   ...tokenResponses('error', [200, { error: 'invalid_client' }]),
