@@ -51,6 +51,8 @@ const MAX_FIELD_LENGTH = 200;
 
 /** The service responded with an error status, or with a body that cannot be used (docs/service.md#errors). */
 export class ServiceApiError extends ServiceError {
+  /** @internal A bundler may rename the class. */
+  static override readonly name: string = 'ServiceApiError';
   static {
     hideFields(this.prototype, ['path', 'response']);
   }

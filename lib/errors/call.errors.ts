@@ -24,6 +24,8 @@ export interface RequestFault {
  * in the application's own code, for example in an option of the call, and not in what its users sent.
  */
 export class ServiceRequestError extends ServiceError {
+  /** @internal A bundler may rename the class. */
+  static override readonly name: string = 'ServiceRequestError';
   readonly code = 'invalid_request';
   readonly faults: readonly RequestFault[];
 
@@ -78,6 +80,8 @@ export function isTransient({ kind, reason = '' }: Pick<ServiceConnectionError, 
 
 /** The call has no complete response. Code: `connection_` and the kind, for example `connection_timeout`. */
 export class ServiceConnectionError extends ServiceError {
+  /** @internal A bundler may rename the class. */
+  static override readonly name: string = 'ServiceConnectionError';
   static {
     hideFields(this.prototype, ['path']);
   }
@@ -156,6 +160,8 @@ export function hideCustomerId(text: string): string {
 
 /** No token could be obtained. Codes: {@link TokenErrorCode}. */
 export class ServiceTokenError extends ServiceError {
+  /** @internal A bundler may rename the class. */
+  static override readonly name: string = 'ServiceTokenError';
   readonly code: TokenErrorCode;
   /** `error` of RFC 6749, 5.2, for example `invalid_client`. */
   readonly error?: string;

@@ -18,6 +18,8 @@ export interface ConfigurationFault extends OptionLocation {
 
 /** Thrown at start-up, with all faults at once. Code: `invalid_configuration`. */
 export class ServiceConfigurationError extends ServiceError {
+  /** @internal A bundler may rename the class. */
+  static override readonly name: string = 'ServiceConfigurationError';
   readonly code:
     'invalid_configuration' | 'invalid_certificate' | 'certificate_refused' | 'startup_check_failed' =
     'invalid_configuration';
@@ -62,6 +64,8 @@ export interface CertificateSummary {
  * - `certificate_refused`: the server refused the client certificate in a call.
  */
 export class ServiceCertificateError extends ServiceConfigurationError {
+  /** @internal A bundler may rename the class. */
+  static override readonly name: string = 'ServiceCertificateError';
   override readonly code: 'invalid_certificate' | 'certificate_refused';
   /** The client certificate, if it could be read. */
   readonly certificate?: CertificateSummary;
@@ -87,6 +91,8 @@ export class ServiceCertificateError extends ServiceConfigurationError {
  * cause and what to do. The cause may also be the network or the service itself.
  */
 export class ServiceStartupError extends ServiceConfigurationError {
+  /** @internal A bundler may rename the class. */
+  static override readonly name: string = 'ServiceStartupError';
   override readonly code = 'startup_check_failed';
 
   /** @param check the failed call, named as in `nestjs-service doctor`: `token.api` or `api.banks` */

@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { inspect } from 'node:util';
+import { rolldown } from 'rolldown';
 import {
   Options,
   mergeOptions,
@@ -14,7 +15,9 @@ import { readRegularFile } from '../../../lib/config/secret.js';
 import { resolveOptions } from '../../../lib/config/resolve-options.js';
 import { definedEntries, isReservedHeader, valueOf } from '../../../lib/config/option.js';
 import { nameFault, readVariables, variableOf, variablesOf } from '../../../lib/config/variables.js';
+import type * as Errors from '../../../lib/errors/index.js';
 import {
+  type ApiErrorDetails,
   copyError,
   ServiceApiError,
   ServiceCertificateError,
@@ -1153,6 +1156,41 @@ describe('Errors of this module', () => {
     const { stack } = error;
     Object.assign(copy, { name: 'Own', stack: 'Own stack' });
     expect([error.name, error.stack, copy.name, copy.stack]).toEqual([name, stack, 'Own', 'Own stack']);
+  });
+
+  it('keep their names in a bundle, whose classes have other ones; a subclass of the host application keeps its own', async () => {
+    const bundle = await rolldown({
+      input: join(ROOT, 'lib/errors/index.ts'),
+      resolve: { extensionAlias: { '.js': ['.ts'] } },
+    });
+    const { output } = await bundle.generate({
+      format: 'esm',
+      minify: true,
+      // The default is a RegExp of Jest's realm, which rolldown does not take.
+      sourcemapIgnoreList: false,
+    });
+    await bundle.close();
+    const code = `data:text/javascript,${encodeURIComponent(output[0].code)}`;
+    const errors = (await import(code)) as typeof Errors;
+    class TooPoorError extends errors.ServiceConnectionError {}
+    const reset = { kind: 'reset', message: 'lost' } as const;
+    const made = [
+      new errors.ServiceApiError({ code: 'api_error', message: 'no', status: 404 } as ApiErrorDetails),
+      new errors.ServiceConnectionError(reset),
+      new errors.ServiceTokenError({ code: 'token_refused', message: 'no' }),
+      new errors.ServiceRequestError(requestFaults),
+      new errors.ServiceConfigurationError(faults),
+      new errors.ServiceStartupError('api.tls', faults[0]),
+      new errors.ServiceCertificateError(faults),
+      new TooPoorError(reset),
+    ];
+    const names = made.map(({ name, stack }) => [name, stack?.split(':')[0]]);
+    expect(names).toEqual(
+      ['Api', 'Connection', 'Token', 'Request', 'Configuration', 'Startup', 'Certificate']
+        .map((kind) => `Service${kind}Error`)
+        .concat('TooPoorError')
+        .map((name) => [name, name]),
+    );
   });
 
   it('an error of the host application is not copied', () => {
