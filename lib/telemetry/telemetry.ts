@@ -40,16 +40,23 @@ export class SafeLogger extends Logger implements Log {
     return { debug: level('debug'), log: level('log'), warn: level('warn'), error: level('error') };
   }
 
-  /** Logs an error. If Nest's own logger writes JSON, the line has these fields for log processors. */
+  /**
+   * Logs an error. If Nest's own logger writes JSON, the line has these fields for log processors. The logger of NestJS 12 writes
+   * them as `params`. That of NestJS 11 would write them as a line of their own, so they are part of the message there.
+   */
   errorWith(message: string, fields: object): void {
-    this.error(writesJson(super.localInstance) ? { message, ...fields } : message);
+    const logger = super.localInstance;
+    const { json, structuredParams = true } = consoleOptionsOf(logger);
+    if (json !== true) this.error(message);
+    else if ('stringifyParams' in Object(logger) && structuredParams) this.error(message, fields);
+    else this.error({ message, ...fields });
   }
 }
 
-function writesJson(logger: unknown): boolean {
-  // A logger class of the application may extend ConsoleLogger and have different `options`.
-  const read = (): unknown => (logger as { options: { json?: unknown } }).options.json;
-  return logger instanceof ConsoleLogger && ignoreErrors(read) === true;
+/** A logger class of the application may extend ConsoleLogger and have different `options`. */
+function consoleOptionsOf(logger: unknown): { json?: unknown; structuredParams?: unknown } {
+  const read = (): object => (logger as { options: object }).options;
+  return (logger instanceof ConsoleLogger && ignoreErrors(read)) || {};
 }
 
 /** Where log lines go. */

@@ -792,21 +792,57 @@ describe('ServiceExceptionFilter over HTTP', () => {
       }
     };
 
-    it('logs the fields too if the logger writes JSON, and not if it writes lines', () => {
+    const TEXT = '503: connection_reset: gone; correlation id id-1';
+    const FIELDS = { code: 'connection_reset', status: 503, correlationId: 'id-1' };
+    /** What the logger writes to stderr. */
+    const linesOf = (logger: ConsoleLogger): string[] => {
       const written: string[] = [];
       const console = jest
         .spyOn(globalThis.console, 'error')
         .mockImplementation((line) => void written.push(String(line)));
-      logging(new ConsoleLogger({ json: true, forceConsole: true }));
-      logging(new ConsoleLogger({ colors: false, forceConsole: true }));
+      logging(logger);
       console.mockRestore();
-      const message = '503: connection_reset: gone; correlation id id-1';
-      expect(JSON.parse(written[0] ?? '')).toMatchObject({
-        level: 'error',
-        context: 'ServiceExceptionFilter',
-        message: { message, code: 'connection_reset', status: 503, correlationId: 'id-1' },
-      });
-      expect(written[1]?.endsWith(`[ServiceExceptionFilter] ${message}`)).toBe(true);
+      return written;
+    };
+
+    it('logs the text as message and the fields as params if the logger of NestJS 12 writes JSON', () => {
+      const lines = linesOf(new ConsoleLogger({ json: true, forceConsole: true }));
+      expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
+        {
+          level: 'error',
+          pid: process.pid,
+          timestamp: expect.any(Number),
+          context: 'ServiceExceptionFilter',
+          message: TEXT,
+          params: FIELDS,
+        },
+      ]);
+    });
+
+    it.each<[string, ConsoleLogger]>([
+      ['of NestJS 11', new ConsoleLogger({ json: true, forceConsole: true })],
+      [
+        'with structuredParams: false',
+        new ConsoleLogger({ json: true, forceConsole: true, structuredParams: false }),
+      ],
+    ])(
+      'logs one line of JSON with text and fields as message if the logger %s knows no params',
+      (kind, logger) => {
+        const { prototype } = ConsoleLogger as unknown as { prototype: { stringifyParams?: unknown } };
+        const { stringifyParams } = prototype;
+        if (kind === 'of NestJS 11') delete prototype.stringifyParams;
+        const lines = linesOf(logger);
+        prototype.stringifyParams = stringifyParams;
+        expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
+          expect.objectContaining({ level: 'error', message: { message: TEXT, ...FIELDS } }),
+        ]);
+      },
+    );
+
+    it('logs the text alone if the logger writes lines', () => {
+      const [line, ...others] = linesOf(new ConsoleLogger({ colors: false, forceConsole: true }));
+      expect(line?.endsWith(`[ServiceExceptionFilter] ${TEXT}`)).toBe(true);
+      expect(others).toEqual([]);
     });
 
     it.each<[string, PropertyDescriptor]>([
