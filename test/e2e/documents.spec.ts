@@ -73,6 +73,7 @@ import { CALL_OPTIONS } from '../../lib/cli/call.js';
 import { OPTIONS as DOCTOR_OPTIONS, run as runDoctor } from '../../lib/cli/doctor.js';
 import { type DoctorReport } from '../../lib/cli/doctor/report.js';
 import { readSimulatorOptions, SIMULATOR_HELP } from '../../lib/cli/simulator-options.js';
+import { PATH_WORDS } from '../../lib/config/names.js';
 import { OPTIONS } from '../../lib/config/options.js';
 import { readVariables } from '../../lib/config/variables.js';
 import * as errors from '../../lib/errors/index.js';
@@ -345,6 +346,12 @@ describe('Names in the documents', () => {
     // Refused by code of their own.
     const others = ['adapter', 'transitional.forcedJSONParsing'];
     expect(names.filter((name) => !others.includes(name)).sort()).toEqual([...REFUSED.keys()].sort());
+  });
+
+  it('include every word of a path that routes show', () => {
+    const [, list = ''] = /The known words are ([^]*?)\.\n/.exec(textOf('docs/calls.md')) ?? [];
+    const words = [...list.matchAll(/`([a-z-]+)`/g)].map(([, word = '']) => word);
+    expect(words).toEqual([...PATH_WORDS]);
   });
 
   it('include the status with which the filter answers refused input and refused options', () => {
