@@ -354,7 +354,16 @@ describe('createServiceClient', () => {
     }
     const [a, b] = clients;
     expect(a.auth.httpsAgent).not.toBe(b.auth.httpsAgent);
-    expect(Object.keys(a).sort()).toEqual(['auth', 'banks', 'close', 'customers', 'http', 'sdk', 'webhooks']);
+    expect(Object.keys(a).sort()).toEqual([
+      'auth',
+      'banks',
+      'close',
+      'customers',
+      'health',
+      'http',
+      'sdk',
+      'webhooks',
+    ]);
     expect(logger.linesOf('ServiceClient')[0]).toMatch(/^production, mtls: calls go to/);
     await Promise.all(clients.map(({ close }) => close()));
   });
