@@ -91,7 +91,11 @@ export {
 } from './link-sdk/link-sdk.service.js';
 export { LinkSdkService } from './link-sdk/link-sdk.service.js';
 export { type ServiceCallAttempt, type ServiceCallEvent } from './telemetry/telemetry.js';
-export { createServiceClient, type ServiceClient } from './engine/create-client.js';
+export {
+  createServiceClient,
+  type ServiceClient,
+  type ServiceClientOptions,
+} from './engine/create-client.js';
 export { type HealthCheckOutcome, type ServiceHealth, type ServiceHealthOptions } from './engine/health.js';
 export { type IdentityStatus } from './tls/identity-source.js';
 export { ServiceWebhookGuard } from './webhooks/service-webhook.guard.js';

@@ -117,18 +117,18 @@ interface Resolution {
 
 /**
  * Turns the merged options into settings: validates them, adds defaults, and reads and wraps secrets. Collects all faults.
- * @param name the name of the ServiceModule
- * @param namesVariables whether messages name the variables of options
+ * @param name the name of the client, for its events
+ * @param variables the variables that messages name: those of the ServiceModule with this name, or none
  */
 export async function resolveOptions(
   merged: ServiceModuleOptions,
   name?: string,
-  namesVariables = true,
+  variables: { name?: string } | false = { name },
 ): Promise<Resolution> {
   const locate = (option: string): OptionLocation => {
     const value = valueOf(merged, option);
     if (option === 'http.proxy' && value === ENVIRONMENT) return { option, variable: proxyVariable() };
-    return { option, variable: namesVariables ? variableOf(option, name, value) : undefined };
+    return { option, variable: variables ? variableOf(option, variables.name, value) : undefined };
   };
   const describe = (option: string): string => describeLocation(locate(option));
   const located = (found: readonly ConfigurationFault[]): ConfigurationFault[] =>

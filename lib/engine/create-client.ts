@@ -56,6 +56,12 @@ export interface ServiceClient extends Resources {
   readonly close: () => Promise<void>;
 }
 
+/** The options of `createServiceClient()`. */
+export interface ServiceClientOptions extends ServiceModuleOptions {
+  /** Tells this client from others in log lines (`ServiceClient:<name>`) and in the events of `http.onCall` (`module`). */
+  name?: string | undefined;
+}
+
 /** A client before its start. `ServiceModule` calls `start()` and `beginShutdown()` from Nest's lifecycle hooks. */
 export interface StartableClient extends ServiceClient, Pick<ServiceLifecycle, 'start' | 'beginShutdown'> {
   readonly healthCheck: ServiceHealthCheck;
@@ -76,12 +82,13 @@ export interface StartableClient extends ServiceClient, Pick<ServiceLifecycle, '
  * @example
  * const { banks, close } = await createServiceClient({ urls: { sandboxUrl }, appToken });
  */
-export async function createServiceClient(options: ServiceModuleOptions): Promise<ServiceClient> {
+export async function createServiceClient(options: ServiceClientOptions): Promise<ServiceClient> {
   if (typeof options !== 'object' || (options as unknown) === null) {
     throw ServiceConfigurationError.of('createServiceClient', 'takes an object of options.');
   }
-  const log = new SafeLogger('ServiceClient');
-  const configuration = await readConfiguration({ given: options }, log);
+  const { name, ...given } = options;
+  const log = new SafeLogger(name === undefined ? 'ServiceClient' : `ServiceClient:${name}`);
+  const configuration = await readConfiguration({ name, given }, log);
   const heading = 'The options of createServiceClient() are not usable';
   return startClient(createConfiguredClient(configuration, systemIo(log), heading));
 }

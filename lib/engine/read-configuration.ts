@@ -8,7 +8,7 @@ import { ClientIdentity } from '../tls/client-identity.js';
 
 /** Where a client's options come from, in order of precedence. */
 interface ConfigurationSources {
-  /** The name of the ServiceModule, if it has one. */
+  /** The name of the ServiceModule or client, if it has one. */
   name?: string;
   given: ServiceModuleOptions;
   namespace?: object;
@@ -36,7 +36,7 @@ export async function readConfiguration(
   const { options, tls, warnings, ...resolved } = await resolveOptions(
     merged,
     name,
-    (readVariable ?? givenFaults) !== undefined,
+    readVariable ? { name } : givenFaults !== undefined && {},
   );
   const { identity, certificate, notValidNow, ...opened } = await ClientIdentity.open({
     tls,

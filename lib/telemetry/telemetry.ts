@@ -70,7 +70,7 @@ export const SILENT: Log = { debug: ignore, log: ignore, warn: ignore, error: ig
  * headers only the two ids.
  */
 export interface ServiceCallEvent {
-  /** The `name` of the ServiceModule, if it has one. */
+  /** The `name` of the ServiceModule, or of the client of `createServiceClient()`, if it has one. */
   module?: string;
   /** `api`: a call of the API. `token`: a request to the token endpoint. */
   kind: 'api' | 'token';

@@ -387,7 +387,7 @@ describe('createServiceClient', () => {
     const http = { timeout: 60_000 };
     for (const options of [
       serviceConfig(),
-      { ...serviceConfig(), linkSdk: {} },
+      { ...serviceConfig(), linkSdk: {}, name: 'ksa' },
       { ...serviceConfig(), http },
     ]) {
       const { message } = (await rejection(createServiceClient(options))) as ServiceConfigurationError;
@@ -412,8 +412,8 @@ describe('createServiceClient', () => {
     const options = simulator.moduleOptions({ environment: 'production' });
     const tls = { ...options.tls, privateKey: other.application.privateKey };
     expect(await rejection(createServiceClient({ ...options, tls }))).toBeInstanceOf(ServiceCertificateError);
-    await expect(createServiceClient({ ...options, name: 'ksa' } as never)).rejects.toThrow(
-      /name: is not an option/,
+    await expect(createServiceClient({ ...options, isGlobal: true } as never)).rejects.toThrow(
+      /isGlobal: is not an option/,
     );
     await withTimerCount(async (timers) => {
       const before = timers.running;

@@ -6,6 +6,7 @@ import {
   Get,
   type HttpException,
   Inject,
+  Logger,
   Param,
   Post,
   type Type,
@@ -37,6 +38,7 @@ import { knownApiRoutes, serviceErrors, ServiceSimulator, stubService } from 'ne
 import { startSimulator } from '../helpers/simulators.js';
 import { startModule, type StartedModule } from '../helpers/start-module.js';
 import { CollectingLogger } from '../helpers/secret-scan.js';
+import { until } from '../helpers/until.js';
 import { readDocument, writeSnippets } from '../helpers/readme.js';
 
 // The snippets that this file runs. test/consumers runs those that need other packages.
@@ -49,6 +51,7 @@ const OWN = new Set([
   'when-ready.ts',
   'payment.processor.ts',
   'slow-reads.module.ts',
+  'tenant-clients.ts',
   'reporting.module.ts',
   'read-data.ts',
   'sync.ts',
@@ -534,6 +537,49 @@ describe('docs/recipes.md', () => {
     expect(await statusOf('broken')).toBe(500);
     expect(reported).toMatchObject([{ status: 503 }, { message: 'of the host' }]);
     await app.close();
+  });
+
+  it('TenantClients keeps the clients that were used last, and lets the calls of the others end', async () => {
+    const { TenantClients } = await load<{ TenantClients: Type<Tenants> }>('tenant-clients.ts');
+    interface Tenants {
+      of(tenant: string): Promise<ServiceClient>;
+      close(tenant: string): Promise<void>;
+      closeAll(): Promise<void>;
+    }
+    await using simulator = await startSimulator();
+    const logger = new CollectingLogger();
+    Logger.overrideLogger(logger);
+    const events: unknown[] = [];
+    const onCall = ({ module, route }: ServiceCallEvent) => void events.push(`${module} ${route}`);
+    let isVaultDown = false;
+    const optionsOf = async (): Promise<ServiceModuleOptions> => {
+      if (isVaultDown) throw new Error('The vault is down');
+      return { ...simulator.moduleOptions(), http: { onCall } };
+    };
+    const tenants = new TenantClients(optionsOf, 2);
+
+    const [a, again] = await Promise.all([tenants.of('a'), tenants.of('a')]);
+    expect(again).toBe(a);
+    const b = await tenants.of('b');
+    expect(await tenants.of('a')).toBe(a);
+    const slow = simulator.fail({ path: '/banks/v1', fault: { delayMs: 100 } });
+    const inFlight = b.banks.list();
+    await until(() => slow.hits === 1);
+    await tenants.of('c');
+    expect(await tenants.of('a')).toBe(a);
+    await expect(b.customers.create({ app_user_id: 'u-1' })).rejects.toMatchObject({ kind: 'closed' });
+    expect(await inFlight).toHaveLength(10);
+    expect(logger.linesOf('ServiceClient:c')).toHaveLength(1);
+
+    expect(await (await tenants.of('b')).banks.list()).toHaveLength(10);
+    expect(events.slice(-2)).toEqual(['b /banks/v1', 'b /banks/v1']);
+    isVaultDown = true;
+    await expect(tenants.of('d')).rejects.toThrow('The vault is down');
+    isVaultDown = false;
+    expect(await (await tenants.of('d')).banks.list()).toHaveLength(10);
+    await tenants.closeAll();
+    await expect(a.banks.list()).rejects.toMatchObject({ kind: 'closed' });
+    Logger.overrideLogger(false);
   });
 
   it('CountriesModule calls two countries, each with its own variables and hosts', async () => {
