@@ -147,14 +147,13 @@ export class ConnectionState {
 
   /** Closes the connection and removes it from the agent's pool at once. Node would remove it only after the socket has closed. */
   close(): void {
-    this.idleSince = undefined;
+    this.idleSince = this.#wasIdle = undefined;
     this.socket.destroy();
     this.socket.emit('agentRemove');
   }
 
   /**
-   * The connection ends. `idleSince` is set only if it was idle and this side has not closed it: close() deletes `idleSince`, so that
-   * an end of our own is no sign of the server.
+   * The connection ends. close() deletes `idleSince` and `#wasIdle`, so that an end of our own is no sign of the server.
    */
   #onEnd(code?: string): void {
     const { origin } = this.pool;

@@ -199,8 +199,7 @@ export class KeepAliveAgent extends Agent {
 
   /** Closes all connections. Requests that wait in the queue continue on new connections. */
   override destroy(): void {
-    this.#closeIdle();
-    super.destroy();
+    for (const connection of this.#connections) connection.close();
   }
 
   #closeIdle(): void {

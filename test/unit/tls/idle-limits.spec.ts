@@ -1,8 +1,9 @@
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as net from 'node:net';
 import tls from 'node:tls';
+import { type ServiceHttpOptions } from 'nestjs-service';
 import { Secret } from '../../../lib/config/secret.js';
 import { exchange } from '../../../lib/exchange/exchange.js';
 import { type ExchangeRequest } from '../../../lib/exchange/io.js';
@@ -11,6 +12,7 @@ import { KeepAliveAgent } from '../../../lib/tls/connections/keep-alive-agent.js
 import { createAuthority, type Authority } from '../../helpers/certificates.js';
 import { startConnectProxy } from '../../helpers/connect-proxy.js';
 import { FakeClock, settle } from '../../helpers/fake-clock.js';
+import { startModule } from '../../helpers/start-module.js';
 import { until } from '../../helpers/until.js';
 
 type Way = 'plain http' | 'TLS' | 'a proxy';
@@ -255,6 +257,51 @@ describe('What a connection has proven', () => {
   });
 });
 
+describe('A client learns how long connections last', () => {
+  const VARIABLE = 'SERVICE_HTTP_IDLE_TIMEOUT';
+  afterEach(() => {
+    jest.restoreAllMocks();
+    delete process.env[VARIABLE];
+  });
+
+  it.each<[string, ServiceHttpOptions, string | undefined, boolean]>([
+    ['if http.idleTimeout is left out', {}, undefined, true],
+    ['if http.idleTimeout is undefined', { idleTimeout: undefined }, undefined, true],
+    ['but not if http.idleTimeout is 4,000', { idleTimeout: 4_000 }, undefined, false],
+    ['but not if the variable is 4000', {}, '4000', false],
+  ])('%s', async (_, options, variable, learns) => {
+    let connections = 0;
+    const server = http.createServer((request, response) => {
+      request.resume();
+      response.end('{}');
+    });
+    // Without a hint, and without an end of idle connections.
+    server.keepAliveTimeout = 0;
+    server.on('connection', () => (connections += 1));
+    const sandboxUrl = `http://127.0.0.1:${await listen(server)}`;
+    if (variable !== undefined) process.env[VARIABLE] = variable;
+    const { module, http: service } = await startModule({
+      environment: 'sandbox',
+      appToken: 'app-1',
+      urls: { sandboxUrl },
+      http: options,
+    });
+    open.push(() => module.close());
+    let passedMs = 0;
+    for (const clock of [Date, performance]) {
+      const now = clock.now.bind(clock);
+      jest.spyOn(clock, 'now').mockImplementation(() => now() + passedMs);
+    }
+    await service.get('/a');
+    passedMs += 20_000;
+    await service.get('/a');
+    expect(connections).toBe(1);
+    passedMs += 9_000;
+    await service.post('/a', {});
+    expect(connections).toBe(learns ? 1 : 2);
+  });
+});
+
 describe('After a request that the server lost, by closing an idle connection', () => {
   describe.each(WAYS)('over %s', (way) => {
     it.each(ENDS)(
@@ -305,7 +352,10 @@ describe('After a request that the server lost, by closing an idle connection', 
     await expectLimit(made, 4_000);
   });
 
-  it('there is no limit if this side aborted the request', async () => {
+  it.each<[string, (made: Made, controller: AbortController) => unknown]>([
+    ['aborted the request', (_, controller) => controller.abort()],
+    ['destroyed the agent', ({ agent }) => agent.destroy()],
+  ])('there is no limit if this side has %s', async (_, end) => {
     const made = await setUp();
     await made.post();
     await made.clock.advance(2_000);
@@ -313,8 +363,8 @@ describe('After a request that the server lost, by closing an idle connection', 
     const controller = new AbortController();
     const aborted = made.post({ signal: controller.signal });
     await until(() => made.idle().length === 0);
-    controller.abort(new Error('the caller has gone'));
-    await expect(aborted).rejects.toThrow('the caller has gone');
+    await end(made, controller);
+    await expect(aborted).rejects.toThrow();
     made.treat('answer');
     await expectLimit(made, 4_000);
   });
