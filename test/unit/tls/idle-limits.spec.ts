@@ -192,6 +192,14 @@ describe('What a connection has proven', () => {
     expect(connections()).toBe(3);
   });
 
+  it('never comes from a POST that is the first to try: POSTs alone, one every 20 s, connect each time', async () => {
+    const { clock, post } = await setUp();
+    for (let count = 0; count < 5; count += 1) {
+      expect(await post()).toBe(false);
+      await clock.advance(20_000);
+    }
+  });
+
   it('counts for 10 minutes; then the longest idle time of the last 10 minutes counts', async () => {
     const { clock, get, post } = await setUp();
     await get();
