@@ -123,7 +123,7 @@ export async function createModuleClient(
       `It also reads the namespace '${namespaceName(name)}' (registerAs). If yours is meant for something else, rename it`,
     lacks && (await explainEnvFile(name, config, noVariable)),
     noVariable &&
-      `${GUIDES}/getting-started.md#the-five-modes shows what to set, and npx nestjs-service doctor${name === undefined ? '' : ` --name ${name}`} checks it`,
+      `${GUIDES}/modes.md#the-five-modes shows what to set, and npx nestjs-service doctor${name === undefined ? '' : ` --name ${name}`} checks it`,
   ];
   return createConfiguredClient(read, systemIo(log), heading.filter(Boolean).join('. '));
 }

@@ -25,7 +25,7 @@ interface NestSchematics {
   };
 }
 
-const EXAMPLE = `# nestjs-service. Copy to .env. The other modes: ${GUIDES}/getting-started.md#the-five-modes
+const EXAMPLE = `# nestjs-service. Copy to .env. The other modes: ${GUIDES}/modes.md#the-five-modes
 # All variables: ${GUIDES}/configuration.md
 # In production, a client certificate needs the chain of the developer portal: SERVICE_TLS_CHAIN_FILE.
 # Then: npx nestjs-service doctor

@@ -65,7 +65,7 @@ function describeVersions(): Finding {
 
 function describeHowToSetVariables(name: string | undefined): string {
   const simulated = `Without an account, run npx nestjs-service simulator: it writes ${DEFAULT_DIR}/.env. Then start the doctor and the application with --env-file ${DEFAULT_DIR}/.env.`;
-  return `Run the doctor in the folder of the application, or name the env file: --env-file <path>. ${GUIDES}/getting-started.md#the-five-modes lists the variables that each mode needs.${name === undefined ? ` ${simulated}` : ''}`;
+  return `Run the doctor in the folder of the application, or name the env file: --env-file <path>. ${GUIDES}/modes.md#the-five-modes lists the variables that each mode needs.${name === undefined ? ` ${simulated}` : ''}`;
 }
 
 /** The rows of an option: its faults, its warnings, or its value. None if it is not set, and need not be. */

@@ -130,6 +130,8 @@ describe('Options and their documentation', () => {
     for (const block of blocks) {
       const lines = [...block.matchAll(/^# (SERVICE_\w+)=(.*)$/gm)].map(([, variable, value]) => {
         if (variable === 'SERVICE_CLIENT_ID') return [variable, CLIENT_ID];
+        // Resolving the options reads this file, but not those of certificates.
+        if (variable === 'SERVICE_CLIENT_SECRET_FILE') return ['SERVICE_CLIENT_SECRET', 'a1b2c3'];
         return [variable, value.replace(/^$/, 'a1b2c3').replace('https://...', 'https://api.bank')];
       });
       const { options } = readVariables((variable) => Object.fromEntries(lines)[variable] as unknown);

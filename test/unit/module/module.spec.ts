@@ -130,7 +130,7 @@ describe('Configuration of a module', () => {
     const noModule =
       'The application does not import ConfigModule, so .env files are not read (import ConfigModule.forRoot())';
     const help =
-      /\. https:\S+docs\/getting-started\.md#the-five-modes shows what to set, and npx nestjs-service doctor checks it$/;
+      /\. https:\S+docs\/modes\.md#the-five-modes shows what to set, and npx nestjs-service doctor checks it$/;
     for (const given of [{}, { appToken: 'a' }]) {
       for (const [title, cause] of [
         [await titleOf(given), dotEnv],
