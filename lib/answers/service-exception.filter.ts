@@ -74,7 +74,7 @@ const DAY_S = 86_400;
  * answer from 500 on is logged, with what to check.
  *
  * Works over HTTP on Express and Fastify. In a microservice the reply is the error `{ status: 'error', message, code,
- * statusCode, serviceStatus?, fields? }`, or over gRPC `{ code, message }` with the gRPC code of the status (docs/calls.md), and a WebSocket gateway emits the same as the event `exception`, as Nest's own filters
+ * statusCode, serviceStatus?, fields? }`, or over gRPC `{ code, message }` with the gRPC code of the status (docs/exception-filter.md#over-grpc), and a WebSocket gateway emits the same as the event `exception`, as Nest's own filters
  * do. In GraphQL the filter throws an HttpException, whose `extensions` has everything but the message. In other kinds of
  * applications the error itself is thrown.
  */

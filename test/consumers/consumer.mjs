@@ -2,7 +2,7 @@ import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join, parse } from 'node:path';
 import { bundledRight, optionalPeers, withoutOptionalPeers, withoutReflectMetadata } from './checks.mjs';
 import { checkPackageContents } from './package-contents.mjs';
-import { followCalls, followGettingStarted, followTesting, installArguments } from './readme.mjs';
+import { followExceptionFilter, followGettingStarted, followTesting, installArguments } from './readme.mjs';
 import { npmInstall, runBounded } from './run-bounded.mjs';
 import { typesChecks } from './types.mjs';
 
@@ -88,7 +88,7 @@ export async function consumerChecks({ template, host, folder, nodes }) {
       run: async () => {
         const named = isScaffold ? await installArguments(11, '../nestjs-service.tgz') : [];
         await npmInstall(folder, ...named);
-        await followCalls(folder);
+        await followExceptionFilter(folder);
         if (!isScaffold) return;
         await npmInstall(folder, '--save-dev', ...OPTIONAL_PEERS);
         await followGettingStarted(folder);

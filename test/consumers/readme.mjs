@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 const ROOT = join(import.meta.dirname, '../..');
 const GETTING_STARTED = 'docs/getting-started.md';
 const TESTING = 'docs/testing.md';
-const CALLS = 'docs/calls.md';
+const EXCEPTION_FILTER = 'docs/exception-filter.md';
 const RECIPES = 'docs/recipes.md';
 const OPERATION = 'docs/operation.md';
 const WEBHOOKS = 'docs/webhooks.md';
@@ -19,7 +19,7 @@ const FILES = {
     'src/customers/customers.controller.ts',
   ],
   [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'balances.spec.ts', 'app.e2e-spec.ts'],
-  [CALLS]: ['problem.filter.ts'],
+  [EXCEPTION_FILTER]: ['problem.filter.ts'],
 };
 
 async function readText(document) {
@@ -93,9 +93,9 @@ export async function followTesting(folder) {
   await rename(join(target, 'app.e2e-spec.ts'), join(target, 'app.spec.ts'));
 }
 
-/** Puts the filter of docs/calls.md into src/. */
-export async function followCalls(folder) {
-  await writeFiles(join(folder, 'src'), CALLS, false);
+/** Puts the filter of docs/exception-filter.md into src/. */
+export async function followExceptionFilter(folder) {
+  await writeFiles(join(folder, 'src'), EXCEPTION_FILTER, false);
 }
 
 /** Puts the files of docs/recipes.md into src/, with the Express route of docs/webhooks.md, and its scripts beside it. */

@@ -356,7 +356,7 @@ describe('Names in the documents', () => {
   });
 
   it('include the status with which the filter answers refused input and refused options', () => {
-    const text = textOf('docs/calls.md');
+    const text = textOf('docs/exception-filter.md');
     const refused = serviceErrors.request('app_user_id', 'is missing');
     const { status } = answerOf(refused);
     expect(text).toMatch(new RegExp(`^\\| .*\\(\`ServiceRequestError\`\\) +\\| ${status}\\b`, 'm'));
@@ -673,23 +673,6 @@ describe('docs/calls.md', () => {
     await client.close();
   });
 
-  @Controller()
-  class BanksController {
-    constructor(private readonly banks: BanksService) {}
-    @Get()
-    list() {
-      return this.banks.list();
-    }
-    @Get('taken')
-    taken() {
-      throw new ConflictException('of the host');
-    }
-    @Get('broken')
-    broken() {
-      throw new TypeError('secret of the host');
-    }
-  }
-
   it('begins with a call whose errors are told apart', async () => {
     const { register } = await load<{
       register(customers: CustomersService, userId: string): Promise<string>;
@@ -707,6 +690,65 @@ describe('docs/calls.md', () => {
     await expect(register(customers, 'u-2')).rejects.toMatchObject({ status: 400 });
     await module.close();
   });
+
+  it('has answers that are checked and typed, and what came with them', async () => {
+    const { BankPage } = await load<{
+      BankPage: Type<{ names(): Promise<string[]>; first(): Promise<object> }>;
+    }>(name, 'bank-page.ts');
+    const module = await Test.createTestingModule({
+      imports: [ServiceModule.forRoot(simulator.moduleOptions({ authentication: 'oauth' }))],
+      providers: [BankPage],
+    }).compile();
+    const page = module.get(BankPage);
+    expect(await page.names()).toContain('Alpha Bank');
+    const json = [{ bank_identifier: 'b-1', name: 'One' }];
+    const headers = { 'x-total-count': '7', 'x-correlation-id': 'c-1' };
+    simulator.fail({ path: '/banks/v1', fault: { status: 200, json, headers } });
+    expect(await page.first()).toEqual({ count: 1, total: 7, correlationId: 'c-1' });
+    simulator.fail({ path: '/banks/v1', fault: { status: 200, json: [{ name: 'no id' }] } });
+    await expect(page.names()).rejects.toMatchObject({
+      code: 'invalid_response',
+      message: expect.stringContaining('[0].bank_identifier'),
+    });
+    await module.close();
+  });
+
+  it('sends a body as it was signed', async () => {
+    const { sendSigned } = await load<{
+      sendSigned: (
+        http: ServiceHttpService,
+        body: object,
+        sign: (text: string) => string,
+      ) => Promise<unknown>;
+    }>(name, 'signed-body.ts');
+    const { module, http } = await startModule(simulator.moduleOptions());
+    simulator.answer('POST', '/orders/v1', { json: {} });
+    await sendSigned(http, { amount: 1 }, (text) => `of ${text}`);
+    const [{ headers, body }] = simulator.apiRequests;
+    expect([headers['x-signature'], headers['content-type']]).toEqual([`of ${body}`, 'application/json']);
+    await module.close();
+  });
+});
+
+describe('docs/exception-filter.md', () => {
+  const name = 'docs/exception-filter.md';
+
+  @Controller()
+  class BanksController {
+    constructor(private readonly banks: BanksService) {}
+    @Get()
+    list() {
+      return this.banks.list();
+    }
+    @Get('taken')
+    taken() {
+      throw new ConflictException('of the host');
+    }
+    @Get('broken')
+    broken() {
+      throw new TypeError('secret of the host');
+    }
+  }
 
   it("shows front ends the error code and the named fields of the service's body", async () => {
     const { frontEndErrors } = await load<{ frontEndErrors: ExceptionFilter }>(name, 'front-end-errors.ts');
@@ -788,44 +830,6 @@ describe('docs/calls.md', () => {
     expect(await ask('taken')).toEqual([409, { title: 'of the host', status: 409 }, null]);
     expect(await ask('broken')).toEqual([500, { title: 'Internal server error', status: 500 }, null]);
     await app.close();
-  });
-
-  it('has answers that are checked and typed, and what came with them', async () => {
-    const { BankPage } = await load<{
-      BankPage: Type<{ names(): Promise<string[]>; first(): Promise<object> }>;
-    }>(name, 'bank-page.ts');
-    const module = await Test.createTestingModule({
-      imports: [ServiceModule.forRoot(simulator.moduleOptions({ authentication: 'oauth' }))],
-      providers: [BankPage],
-    }).compile();
-    const page = module.get(BankPage);
-    expect(await page.names()).toContain('Alpha Bank');
-    const json = [{ bank_identifier: 'b-1', name: 'One' }];
-    const headers = { 'x-total-count': '7', 'x-correlation-id': 'c-1' };
-    simulator.fail({ path: '/banks/v1', fault: { status: 200, json, headers } });
-    expect(await page.first()).toEqual({ count: 1, total: 7, correlationId: 'c-1' });
-    simulator.fail({ path: '/banks/v1', fault: { status: 200, json: [{ name: 'no id' }] } });
-    await expect(page.names()).rejects.toMatchObject({
-      code: 'invalid_response',
-      message: expect.stringContaining('[0].bank_identifier'),
-    });
-    await module.close();
-  });
-
-  it('sends a body as it was signed', async () => {
-    const { sendSigned } = await load<{
-      sendSigned: (
-        http: ServiceHttpService,
-        body: object,
-        sign: (text: string) => string,
-      ) => Promise<unknown>;
-    }>(name, 'signed-body.ts');
-    const { module, http } = await startModule(simulator.moduleOptions());
-    simulator.answer('POST', '/orders/v1', { json: {} });
-    await sendSigned(http, { amount: 1 }, (text) => `of ${text}`);
-    const [{ headers, body }] = simulator.apiRequests;
-    expect([headers['x-signature'], headers['content-type']]).toEqual([`of ${body}`, 'application/json']);
-    await module.close();
   });
 });
 

@@ -1,4 +1,4 @@
-// The filter of docs/calls.md: the adapters of NestJS 11 and 12 treat a content type of the host's own differently.
+// The filter of docs/exception-filter.md: the adapters of NestJS 11 and 12 treat a content type of the host's own differently.
 import assert from 'node:assert/strict';
 import { Controller, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
