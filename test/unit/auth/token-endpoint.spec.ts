@@ -815,9 +815,10 @@ describe('Token endpoint: secret refused for some scopes', () => {
     requested();
     const all = ['customer.1', 'customer.2', 'customer.3', 'api'].map((scope) => request(scope));
     await until(() => server.arrived.length >= 2);
-    expect(requested()).toEqual(['customer.1', 'api']);
+    const [first, second, ...others] = requested();
+    expect([first, second]).toEqual(['customer.1', 'api']);
     for (const token of await Promise.all(all)) expect(token.accessToken).toBe('token');
-    expect(requested().sort()).toEqual(['customer.2', 'customer.3']);
+    expect([...others, ...requested()].sort()).toEqual(['customer.2', 'customer.3']);
   });
 
   it('sends at most 3 wrong secrets, beside those in flight, for 10,000 callers during a rotation that is seen after 1 s', async () => {
