@@ -4,7 +4,7 @@ import { containerChecks } from './container.mjs';
 import { followRecipes, writeApplication } from './readme.mjs';
 import { npmInstall, runBounded } from './run-bounded.mjs';
 
-const PROGRAMS = ['sentry', 'breaker', 'request-ids', 'msw', 'global-agent'];
+const PROGRAMS = ['sentry', 'breaker', 'request-ids', 'msw', 'global-agent', 'exact-amounts'];
 const SPECS = ['nock'];
 
 /** A host with the code of docs/recipes.md, and a program for each recipe. As checks to run in order. */
