@@ -129,7 +129,8 @@ function describeFailure(error: unknown, { ports, host }: SimulatorCommandOption
   if (code === ACCESS_DENIED)
     return [`Node's permission model: ${message}`, resource].filter(Boolean).join(' ');
   if (path !== undefined) return `${message}. Choose another folder with --dir.`;
-  // For example a port that this user may not use, or a package that is not installed.
-  const isOfMachine = error instanceof ForeignFileError || syscall !== undefined || /npm i /.test(message);
+  // For example a port that this user may not use, a package that is not installed, or a runtime without what it needs.
+  const isOfMachine =
+    error instanceof ForeignFileError || syscall !== undefined || /npm i |on Bun/.test(message);
   return isOfMachine ? message : undefined;
 }

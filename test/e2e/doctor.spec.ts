@@ -31,6 +31,7 @@ import { simulatorsOfBlock } from '../helpers/simulators.js';
 import { startCommand } from '../helpers/source-process.js';
 import { modulesOfBlock, rejection } from '../helpers/start-module.js';
 import { TimerCount } from '../helpers/timer-count.js';
+import { onBun } from '../helpers/on-bun.js';
 import { mtlsServer, type MtlsServerOptions } from '../helpers/mtls-server.js';
 import { withoutRights } from '../helpers/without-rights.js';
 
@@ -462,6 +463,14 @@ describe('A handshake shows whether the server asks for a client certificate', (
       shakeHands({ ...target, proxy: new Secret(proxy.url) }, context, 5_000),
     ]);
   }
+
+  it('as unknown on Bun, whose list of shared signature algorithms is always empty', async () => {
+    const server = { requestCert: true, rejectUnauthorized: false };
+    for (const facts of await onBun('1.4.5', () => shake(server, ours))) {
+      expect(facts.established).toBe(true);
+      expect(facts.askedForCertificate).toBeUndefined();
+    }
+  });
 
   it.each(WAYS)('over %s, if it asks for none or accepts any', async (_, way) => {
     for (const requestCert of [false, true]) {

@@ -103,8 +103,10 @@ function observe(socket: TLSSocket, timeoutMs: number, reason: string): Promise<
     }, timeoutMs);
     // Node has no event for a CertificateRequest. But OpenSSL fills the list of shared signature algorithms when it reads
     // one, because a CertificateRequest must contain algorithms (RFC 8446, 4.3.2). The last `keylog` event comes after all
-    // handshake messages of the server, and before the server can refuse the client certificate.
-    socket.on('keylog', () => (facts.askedForCertificate = socket.getSharedSigalgs()?.length !== 0));
+    // handshake messages of the server, and before the server can refuse the client certificate. Deno has no such event, and the
+    // list of Bun is always empty.
+    if (process.versions.bun === undefined)
+      socket.on('keylog', () => (facts.askedForCertificate = socket.getSharedSigalgs()?.length !== 0));
     socket.once('secureConnect', () => {
       facts.established = true;
       facts.version = socket.getProtocol() ?? undefined;

@@ -6,7 +6,14 @@ import { PemContents } from './pem-contents.js';
 import { type IdentitySnapshot } from './read-identity.js';
 import { type ContextMaker, type Contexts } from './secure-contexts.js';
 
-const UNKNOWN_ALGORITHM = `holds a key of an algorithm that this Node does not know (OpenSSL ${process.versions.openssl}), for example ML-DSA before OpenSSL 3.5. Use a newer Node, or a certificate for an RSA or ECDSA key.`;
+/** Kinds of keys that a runtime may not know, by their identifiers in DER. BoringSSL, which Bun has, knows none of them. */
+const KINDS: readonly (readonly [identifier: string, kind: string])[] = [
+  ['06092a864886f70d01010a', 'RSA-PSS'],
+  ['06032b6571', 'Ed448'],
+  ['06052b8104000a', 'secp256k1'],
+  ['06092b240303020801', 'a Brainpool curve'],
+  ['06096086480165030403', 'ML-DSA or SLH-DSA'],
+];
 const RENEW =
   "Check this machine's clock. If it is right, replace the certificate by the current one from the developer portal.";
 
@@ -210,7 +217,7 @@ function readPrivateKey(
     return { key: createPrivateKey({ key: block.pem, passphrase: opened }) };
   } catch (error) {
     if (isUnknownAlgorithm(error)) {
-      contents.addFault(UNKNOWN_ALGORITHM);
+      contents.addFault(describeUnknownAlgorithm(block.pem));
       return {};
     }
     if (!isEncrypted || !passphrase) {
@@ -223,10 +230,30 @@ function readPrivateKey(
   }
 }
 
-/** Whether OpenSSL could decrypt the key but does not know its algorithm. The code of the error is the same for a damaged key. */
+/** @param pem the key. If it is encrypted, its kind is not visible */
+export function describeUnknownAlgorithm(
+  pem: string,
+  { bun, openssl }: NodeJS.ProcessVersions = process.versions,
+): string {
+  const bytes = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64').toString('hex');
+  const [, kind] = KINDS.find(([identifier]) => bytes.includes(identifier)) ?? [];
+  const [unknown, remedy] =
+    bun === undefined
+      ? [`this Node does not know (OpenSSL ${openssl})`, 'Use a newer Node']
+      : [`Bun ${bun} does not know`, 'Run the application with Node'];
+  return `holds a key of an algorithm that ${unknown}${kind === undefined ? '' : `: ${kind}`}. ${remedy}, or use a certificate for an RSA or ECDSA key.`;
+}
+
+/**
+ * Whether OpenSSL could decrypt the key but does not know its algorithm. The code of the error is the same for a damaged key. Bun
+ * has a code for it.
+ */
 function isUnknownAlgorithm(error: unknown): boolean {
-  const { opensslErrorStack: reasons = [] } = error as { opensslErrorStack?: string[] };
-  return reasons.some((reason) => reason.endsWith(':unsupported private key algorithm'));
+  const { code, opensslErrorStack: reasons = [] } = error as { code?: string; opensslErrorStack?: string[] };
+  return (
+    code === 'ERR_OSSL_EVP_UNSUPPORTED_ALGORITHM' ||
+    reasons.some((reason) => reason.endsWith(':unsupported private key algorithm'))
+  );
 }
 
 /** Checks that the key belongs to the first certificate. If it does not, adds a fault that names the most likely mistake. */

@@ -15,6 +15,7 @@ import { type SimulatorAddress } from '../../../lib/testing/simulator.options.js
 import { TLS_ALERTS, type TlsAlert } from '../../../lib/testing/servers/client-certificate.js';
 import { TokenIssuer, type TokenSubject } from '../../../lib/testing/token-issuer.js';
 import { deadPort } from '../../helpers/loopback.js';
+import { onBun } from '../../helpers/on-bun.js';
 import {
   sendWithoutClient,
   type CallOptions,
@@ -1021,5 +1022,13 @@ describe('Faults of ServiceSimulator', () => {
     };
     simulator.fail({ when, fault: 'reset' });
     expect(await banks()).toMatchObject({ status: 500, json: { message: 'mistake of the test' } });
+  });
+});
+
+describe('ServiceSimulator.start() on Bun', () => {
+  it('rejects, because no request would be answered, and says what to do', async () => {
+    await expect(onBun('1.4.5', start)).rejects.toThrow(
+      /^ServiceSimulator does not run on Bun 1\.4\.5, .* Start the simulator with Node, .* or use stubService\(\)\.$/,
+    );
   });
 });

@@ -8,6 +8,7 @@ import { type PemValue } from '../../../lib/config/secret.js';
 import { type TlsIdentityPems } from '../../../lib/config/tls.options.js';
 import { isUnsupportedInTls13 } from '../../../lib/exchange/response.js';
 import { daysLeft, keyTypeOf } from '../../../lib/tls/certificate-summary.js';
+import { describeUnknownAlgorithm } from '../../../lib/tls/material/check-identity.js';
 import {
   createAuthority,
   issue,
@@ -742,6 +743,28 @@ describe('The type of a key', () => {
       expect(isUnsupportedInTls13(type)).toBe(isNever);
     },
   );
+
+  it.each<[string, KeyObject, RegExp]>([
+    ['RSA-PSS', generateKeyPairSync('rsa-pss', { modulusLength: 2048 }).privateKey, /: RSA-PSS\./],
+    ['Ed448', generateKeyPairSync('ed448').privateKey, /: Ed448\./],
+    ['secp256k1', generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey, /: secp256k1\./],
+    [
+      'Brainpool',
+      generateKeyPairSync('ec', { namedCurve: 'brainpoolP256r1' }).privateKey,
+      /: a Brainpool curve\./,
+    ],
+    ['a kind without a name', generateKeyPairSync('ed25519').privateKey, /that Bun 1\.4\.5 does not know\. /],
+  ])('the fault of a key that Bun does not know names its kind: %s', (_, key, words) => {
+    const written = key.export({ type: 'pkcs8', format: 'pem' }).toString();
+    const fault = describeUnknownAlgorithm(written, { ...process.versions, bun: '1.4.5' });
+    expect(fault).toMatch(
+      /^holds a key of an algorithm that Bun 1\.4\.5 does not know.* with Node, or use a/,
+    );
+    expect(fault).toMatch(words);
+    expect(describeUnknownAlgorithm(written)).toMatch(
+      /that this Node does not know \(OpenSSL .*a newer Node/,
+    );
+  });
 
   it('an identity has the type of its key, or none if it has no key', async () => {
     const pems = { certificate: app.certificate, privateKey: app.key, chain: authority.chain };
