@@ -453,6 +453,10 @@ describe('stubService', () => {
     try {
       expect(await banks.list()).toHaveLength(2);
       expect(jest.getTimerCount()).toBe(0);
+      service.use({ banks: { list: () => new Promise(() => undefined) } });
+      const outcome = rejection(banks.list());
+      await jest.advanceTimersByTimeAsync(30_000);
+      expect(await outcome).toMatchObject({ kind: 'timeout' });
     } finally {
       jest.useRealTimers();
     }
