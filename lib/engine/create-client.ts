@@ -146,17 +146,13 @@ export function createClient(options: ResolvedOptions, identity: Identity, io: S
   const sdk = new LinkSdkService(options, auth);
   const webhooks = new WebhooksService(options, io.clock);
 
-  const lifecycle = new ServiceLifecycle({ ...client, tokens, auth, banks: resources.banks });
+  const parts = { ...client, tokens, auth, banks: resources.banks };
+  const lifecycle = new ServiceLifecycle(parts);
   const start = () => lifecycle.start();
   const beginShutdown = () => lifecycle.beginShutdown();
   const close = () => lifecycle.close();
-  const healthCheck = new ServiceHealthCheck({
-    auth,
-    banks: resources.banks,
-    usesTokens: tokens !== undefined,
-    isShuttingDown: () => lifecycle.isShuttingDown,
-  });
-  const health = (asked?: ServiceHealthOptions) => healthCheck.check(io.log, asked);
+  const healthCheck = new ServiceHealthCheck(parts, lifecycle);
+  const health = (checked?: ServiceHealthOptions) => healthCheck.check(checked);
   return { auth, http, ...resources, sdk, webhooks, healthCheck, health, start, beginShutdown, close };
 }
 

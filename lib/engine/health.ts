@@ -1,10 +1,9 @@
-import { type ServiceAuthService } from '../auth/service-auth.service.js';
-import { type BanksService } from '../banks/banks.service.js';
 import { checkTimeout, hintIfString } from '../config/http.options.js';
 import { describeError, ServiceApiError, ServiceError, ServiceRequestError } from '../errors/index.js';
 import { type Log } from '../telemetry/telemetry.js';
-import { type Clock, systemClock, within } from '../time/time.js';
+import { type Clock, within } from '../time/time.js';
 import { type IdentityStatus } from '../tls/identity-source.js';
+import { type ServiceLifecycle, type ServiceParts } from './lifecycle.js';
 
 /** Several observers may probe once a second. The service gets one request a minute for all of them. */
 const SUCCESS_TTL_MS = 60_000;
@@ -109,46 +108,44 @@ function outcomeCode(error: unknown): string {
   return error instanceof ServiceError ? error.code : 'unknown';
 }
 
-/** The parts of a client that its health check uses. */
-interface CheckedParts {
-  auth: ServiceAuthService;
-  banks: BanksService;
-  usesTokens: boolean;
-  isShuttingDown: () => boolean;
-}
-
 /**
  * The health check of a client. Each client has one, for `ServiceClient.health()` and for the indicator of
  * nestjs-service/terminus, so that all who probe it share the cached outcomes.
  */
 export class ServiceHealthCheck {
-  readonly #parts: CheckedParts;
+  readonly #parts: ServiceParts;
+  readonly #lifecycle: ServiceLifecycle;
   readonly #token: CachedCheck;
   readonly #ping: CachedCheck;
 
-  constructor(parts: CheckedParts) {
-    const { auth, banks } = parts;
+  constructor(parts: ServiceParts, lifecycle: ServiceLifecycle) {
+    const { auth, banks, io } = parts;
     this.#parts = parts;
-    this.#token = new CachedCheck(systemClock, 'The health check could not obtain a token', (timeout) =>
+    this.#lifecycle = lifecycle;
+    this.#token = new CachedCheck(io.clock, 'The health check could not obtain a token', (timeout) =>
       auth.getApiToken({ timeout, once: true }),
     );
-    this.#ping = new CachedCheck(systemClock, 'The health check could not list the banks', (timeout) =>
+    this.#ping = new CachedCheck(io.clock, 'The health check could not list the banks', (timeout) =>
       banks.list({ timeout, retries: 0 }),
     );
   }
 
-  /** @throws ServiceRequestError for invalid options */
+  /**
+   * @param log where a failure is logged. Default: the log of the client
+   * @throws ServiceRequestError for invalid options
+   */
   async check(
-    log: Log,
     { ping = false, minCertificateDays = 0, timeout }: ServiceHealthOptions = {},
+    log: Log = this.#parts.io.log,
   ): Promise<ServiceHealth> {
     const timeoutMs = checkTimeout(timeout) ?? TIMEOUT_MS;
     checkDays(minCertificateDays);
-    const { auth, isShuttingDown } = this.#parts;
-    if (isShuttingDown()) return { status: 'down', message: 'The application is shutting down.' };
+    const { auth, tokens } = this.#parts;
+    if (this.#lifecycle.isShuttingDown)
+      return { status: 'down', message: 'The application is shutting down.' };
     const identity = auth.identityStatus;
-    const [token, answer] = await Promise.all([
-      this.#checkToken(timeoutMs, log),
+    const [token, answer] = await Promise.all<HealthCheckOutcome | undefined>([
+      tokens && (auth.apiTokenStatus ? { ok: true } : this.#token.getOutcome(timeoutMs, log)),
       ping ? this.#ping.getOutcome(timeoutMs, log) : undefined,
     ]);
     const reasons = [
@@ -163,12 +160,6 @@ export class ServiceHealthCheck {
       ...(answer && { ping: answer }),
       ...(reasons.length > 0 && { message: reasons.join(' ') }),
     };
-  }
-
-  async #checkToken(timeoutMs: number, log: Log): Promise<HealthCheckOutcome | undefined> {
-    const { auth, usesTokens } = this.#parts;
-    if (!usesTokens) return undefined;
-    return auth.apiTokenStatus ? { ok: true } : this.#token.getOutcome(timeoutMs, log);
   }
 }
 

@@ -67,7 +67,7 @@ export class ServiceHealthIndicator {
     key: Key,
     options?: ServiceHealthOptions,
   ): Promise<HealthIndicatorResult<Key>> {
-    const { status, ...details } = await this.#health.check(this.#logger, options);
+    const { status, ...details } = await this.#health.check(options, this.#logger);
     const session = this.#indicators.check(key);
     return status === 'up' ? session.up(details) : session.down(details);
   }
