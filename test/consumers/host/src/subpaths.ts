@@ -14,6 +14,7 @@ import {
   type ParseOption,
   type ResponseSchema,
   type ResponseType,
+  type ServiceClientOptions,
   type ServiceModuleExtras,
   type ServiceModuleOptions,
   type TokenStore,
@@ -27,6 +28,7 @@ import {
   stubService,
   type FaultRule,
   type ServiceStubOptions,
+  type StubbedServiceClient,
 } from 'nestjs-service/testing';
 
 // Compiled only, by every compiler and resolution that hosts use: what each subpath gives has its types.
@@ -39,6 +41,7 @@ export const found: Record<string, false> = {
   terminus: false satisfies IsAny<ServiceHealthIndicator>,
   simulator: false satisfies IsAny<ServiceSimulator>,
   stub: false satisfies IsAny<typeof stubService>,
+  stubbedClient: false satisfies IsAny<StubbedServiceClient>,
 };
 
 /** axios has types of its own for each module system, and their generic types do not fit each other. */
@@ -59,6 +62,7 @@ type SimulatorOptions = First<typeof ServiceSimulator.start>;
 /** Variables that may be missing are given as options. */
 export const takeUndefined: Record<string, true> = {
   options: true satisfies TakesUndefined<ServiceModuleOptions>,
+  client: true satisfies TakesUndefined<ServiceClientOptions>,
   extras: true satisfies TakesUndefined<ServiceModuleExtras>,
   urls: true satisfies TakesUndefined<Section<'urls'>>,
   oauth: true satisfies TakesUndefined<Section<'oauth'>>,
