@@ -95,7 +95,7 @@ export class ServiceAuthService {
    * (docs/recipes.md). Another one after a reload: take it for each connection, with `rejectUnauthorized: true`.
    */
   get secureContext(): SecureContext {
-    return this.#identity.secureContext;
+    return this.#identity.loaded.apiContext;
   }
 
   /** The client certificate in use; undefined if there is none. */

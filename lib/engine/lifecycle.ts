@@ -46,7 +46,7 @@ export async function checkStart(
 /** Logs one line about the client at its start, without secrets, and warns of settings that are probably mistakes. */
 export function reportStart(
   options: ResolvedOptions,
-  identity: Pick<Identity, 'certificate' | 'status' | 'keyType' | 'lacksChain'>,
+  identity: Pick<Identity, 'certificate' | 'status' | 'keyType' | 'loaded'>,
   log: Log,
 ): void {
   const { environment, authentication, addresses, describeOption } = options;
@@ -67,7 +67,7 @@ export function reportStart(
         'speaks TLS 1.3 gets no client certificate. In the developer portal, generate a certificate with an RSA key or a P-256 key.',
     );
   }
-  if (!identity.lacksChain) return;
+  if (!identity.loaded.lacksChain) return;
   log.warn(
     `${describeOption('tls.chain')} is not set, so the service's certificate is verified against Node's public roots. ` +
       'Download the chain from the developer portal and set this option: in production, the application does not start with a ' +

@@ -1,5 +1,4 @@
 import { type Agent } from 'node:http';
-import { type SecureContext } from 'node:tls';
 import { type CertificateSummary } from '../errors/index.js';
 import { summarize } from './certificate-summary.js';
 import { type ConnectorSettings, plainConnector, tlsConnector } from './connections/connectors.js';
@@ -118,19 +117,9 @@ export class ClientIdentity {
     return this.#source.current.keyType;
   }
 
-  /** The secure context of connections to the API. */
-  get secureContext(): SecureContext {
-    return this.#source.current.apiContext;
-  }
-
   /** Whether the service is verified against `tls.chain`. If not, it is verified against Node's public roots. */
   get hasChain(): boolean {
     return this.#source.current.chain.length > 0;
-  }
-
-  /** Whether the service is verified against Node's public roots although `tls.publicRoots` is not set. */
-  get lacksChain(): boolean {
-    return this.#source.current.lacksChain;
   }
 
   /** The identity in use, with all its certificates. */

@@ -20,6 +20,7 @@ import { type CertificateSummary } from '../../lib/errors/index.js';
 import { type ExchangeRequest, type ExchangeResponse } from '../../lib/exchange/io.js';
 import { SILENT } from '../../lib/telemetry/telemetry.js';
 import { summarize } from '../../lib/tls/certificate-summary.js';
+import { type LoadedIdentity } from '../../lib/tls/material/check-identity.js';
 import { BROKEN_SETUPS, setupsOfBlock } from '../helpers/broken-setups.js';
 import { createAuthority, issue, type Authority, type Issued } from '../helpers/certificates.js';
 import { commandIo } from '../helpers/command-io.js';
@@ -735,7 +736,8 @@ describe('The log line at the start', () => {
     };
     const known = daysLeft === undefined ? undefined : certificate;
     const status = { healthy: true, daysLeft };
-    reportStart(options!, { lacksChain, certificate: known, keyType, status }, log);
+    const loaded = { lacksChain } as LoadedIdentity;
+    reportStart(options!, { loaded, certificate: known, keyType, status }, log);
     return { lines, warnings };
   }
 

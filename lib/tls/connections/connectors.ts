@@ -138,7 +138,8 @@ export function attemptTimeoutPerAddress(connectTimeoutMs?: number) {
  */
 export class ProxyTunnel extends Duplex {
   readonly #connect: http.ClientRequest;
-  #socket?: Socket;
+  /** The connection to the proxy, once the tunnel is open. */
+  socket?: Socket;
   /** Whether the tunnel keeps the process running. */
   #isHeld = true;
   /** The write or end that waits for the tunnel. A Duplex stream has at most one of them at a time. */
@@ -170,11 +171,6 @@ export class ProxyTunnel extends Duplex {
     connect.end();
   }
 
-  /** The connection to the proxy, once the tunnel is open. */
-  get socket(): Socket | undefined {
-    return this.#socket;
-  }
-
   /** Lets the connection to the proxy keep the process running or not, also before the tunnel is open. */
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld;
@@ -184,7 +180,7 @@ export class ProxyTunnel extends Duplex {
   }
 
   override _read(): void {
-    this.#socket?.resume();
+    this.socket?.resume();
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
@@ -202,18 +198,18 @@ export class ProxyTunnel extends Duplex {
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     this.#connect.destroy();
-    this.#socket?.destroy();
+    this.socket?.destroy();
     callback(error);
   }
 
   #whenOpen(act: (socket: Socket) => void): void {
-    const socket = this.#socket;
+    const socket = this.socket;
     if (socket) act(socket);
     else this.#waiting = () => this.#whenOpen(act);
   }
 
   #attach(socket: Socket, head: Buffer): void {
-    this.#socket = socket;
+    this.socket = socket;
     socket.setTimeout(0);
     // The TLS connection in the tunnel cannot set this option on the proxy's socket.
     socket.setKeepAlive(true, KEEP_ALIVE_MS);

@@ -180,7 +180,7 @@ export class KeepAliveAgent extends Agent {
     if (this.#connect === failToConnect) return;
     this.#connect = connect;
     this.#rotations += 1;
-    this.#closeIdle();
+    for (const connection of this.#connections) if (connection.idleSince) connection.close();
     for (const origin of this.#origins.values()) origin.pool = undefined;
   }
 
@@ -200,10 +200,6 @@ export class KeepAliveAgent extends Agent {
   /** Closes all connections. Requests that wait in the queue continue on new connections. */
   override destroy(): void {
     for (const connection of this.#connections) connection.close();
-  }
-
-  #closeIdle(): void {
-    for (const connection of this.#connections) if (connection.idleSince) connection.close();
   }
 
   /** Resolves when no request is left. A request in the queue always waits for a connection in use, so those are enough to check. */

@@ -730,7 +730,7 @@ describe('tls.chain', () => {
         /5\.2\.4.*set tls\.publicRoots \(SERVICE_TLS_PUBLIC_ROOTS\) to true instead\.$/,
       );
     }
-    if (text.identity) expect(text.identity.lacksChain).toBe(needsChain === 'advised');
+    if (text.identity) expect(text.identity.loaded.lacksChain).toBe(needsChain === 'advised');
     const returned = await opening({ ...from(() => ({ ...withoutChain(), ...given })), needsChain });
     expect(returned.faults.map(({ option }) => option)).toEqual(expected);
     for (const { message } of returned.faults)
