@@ -93,12 +93,6 @@ export class ServiceSimulator {
     authority: CertificateAuthority,
     existing: Partial<Pick<SimulatorCertificates, 'application' | 'server'>> = {},
   ): Promise<ServiceSimulator> {
-    const { bun } = process.versions;
-    // The sockets of an https server of Bun have no methods of TLSSocket, so each connection would end in an uncaught error.
-    if (bun !== undefined)
-      throw new Error(
-        `ServiceSimulator does not run on Bun ${bun}, whose https servers do not show the client certificate. Start the simulator with Node, for example with the command npx nestjs-service simulator, or use stubService().`,
-      );
     const service = new SimulatedService(options, authority.chain);
     const certificates = await SimulatorCertificates.issue(authority, service, existing);
     const servers = await ServerGroup.start(service, certificates.serverIdentity);

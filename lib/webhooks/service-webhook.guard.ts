@@ -113,15 +113,14 @@ function explainNoBytes({ body, headers }: WebhookRequest): string {
     );
   if (Object.keys(Object(body) as object).length > 0)
     return (
-      'a parser has turned its body into an object and has not kept the bytes. Create the application with ' +
+      'a parser has turned its body into an object, of which no bytes are kept by the application. Create it with ' +
       'NestFactory.create(AppModule, { rawBody: true }). If you did, another parser has read the body first, such as ' +
       'app.use(express.json()) or that of a serverless adapter: remove it, or let its option verify set request.rawBody. On Fastify ' +
       'with NestJS 11, app.useBodyParser() has replaced the parser that keeps raw bodies.'
     );
   const type = cleanText(String(headers['content-type'] ?? 'none'), [], 64);
   return (
-    `no body parser has read its body (content type: ${type}). Create the application with rawBody: true and without ` +
-    'bodyParser: false. For a content type other than JSON, add a parser: app.useBodyParser() on Express, addContentTypeParser() of ' +
-    'the Fastify instance.'
+    `no body parser accepts its content type (${type}). Add one with app.useBodyParser() on Express, or addContentTypeParser() of the ` +
+    'Fastify instance, and create the application with rawBody: true and without bodyParser: false.'
   );
 }

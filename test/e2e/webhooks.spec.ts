@@ -179,9 +179,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(response.status).toBe(500);
     expect(await response.json()).toEqual({ statusCode: 500, message: 'Internal Server Error' });
     expect(linesOfGuard()).toEqual([
-      expect.stringContaining(
-        'Create the application with NestFactory.create(AppModule, { rawBody: true }).',
-      ),
+      expect.stringContaining('Create it with NestFactory.create(AppModule, { rawBody: true }).'),
     ]);
     expect(await statusOf(simulator.sendWebhook(url, BODY))).toBe(500);
     // Callers without a signature learn nothing from the response. Each of the two lines is logged once a minute.
@@ -202,11 +200,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(await statusOf(simulator.sendWebhook(without, '<a/>', xml))).toBe(isExpress ? 500 : 415);
     expect(linesOfGuard()).toEqual(
       isExpress
-        ? [
-            expect.stringMatching(
-              /no body parser has read its body \(content type: application\/xml\)\..* add a parser/,
-            ),
-          ]
+        ? [expect.stringMatching(/no body parser accepts its content type \(application\/xml\)\. Add one/)]
         : [],
     );
     const setUp = (app: Application) => {

@@ -28,6 +28,12 @@ export class ServerGroup {
 
   /** Starts all servers. If one of them cannot listen, closes the others and rejects. */
   static async start(service: SimulatedService, identity: ServerIdentity): Promise<ServerGroup> {
+    const { bun } = process.versions;
+    // The sockets of an https server of Bun have no methods of TLSSocket, so each connection would end in an uncaught error.
+    if (bun !== undefined)
+      throw new Error(
+        `ServiceSimulator does not run on Bun ${bun}, whose https servers do not show the client certificate. Start the simulator with Node, for example with the command npx nestjs-service simulator, or use stubService().`,
+      );
     const { ports, requireClientCertificate } = service.options;
     const basePath = basePathOf(service);
     const started = await Promise.allSettled(
