@@ -113,7 +113,7 @@ function explainNoBytes({ body, headers }: WebhookRequest): string {
     );
   if (Object.keys(Object(body) as object).length > 0)
     return (
-      'a parser has turned its body into an object, of which no bytes are kept by the application. Create it with ' +
+      'the application has turned its body into an object and has not kept the bytes. Create it with ' +
       'NestFactory.create(AppModule, { rawBody: true }). If you did, another parser has read the body first, such as ' +
       'app.use(express.json()) or that of a serverless adapter: remove it, or let its option verify set request.rawBody. On Fastify ' +
       'with NestJS 11, app.useBodyParser() has replaced the parser that keeps raw bodies.'
