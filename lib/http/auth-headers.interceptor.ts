@@ -11,24 +11,19 @@ const NOT_PREPARED =
   "came without this module's interceptor: use axiosRef itself, not axiosRef.create(), interceptors.request.clear() or eject()";
 
 /**
- * Attaches the app-token header, the bearer header or both to a call. They are not set in `config.headers`, where code of the
- * host application could read them or write them to a log, but in the {@link Call}, which the adapter takes from the config.
+ * Returns the interceptor, which attaches the app-token header, the bearer header or both to a call. They are not set in
+ * `config.headers`, where code of the host application could read them or write them to a log, but in the {@link Call}, which the
+ * adapter takes from the config.
+ *
+ * Axios runs the interceptor last, after those of the host application. It is synchronous and never waits for a token. If none is at
+ * hand, the runner waits for one, within the time limit of the call. Throws ServiceRequestError for a call that leads outside the
+ * service's own addresses, or that cannot be sent.
  */
-export class AuthHeadersInterceptor {
-  constructor(
-    private readonly authenticator: CallAuthenticator,
-    private readonly factory: CallFactory,
-  ) {}
-
-  /**
-   * The interceptor function. Axios runs it last, after the host application's interceptors. It is synchronous and never waits
-   * for a token. If none is at hand, the runner waits for one, within the time limit of the call. Throws
-   * ServiceRequestError for a call that leads outside the service's own addresses, or that cannot be sent.
-   */
-  readonly intercept = (config: ConfigWithCall): ConfigWithCall => {
-    const call = this.factory.prepare(config);
+export function authHeadersInterceptor(authenticator: CallAuthenticator, factory: CallFactory) {
+  return (config: ConfigWithCall): ConfigWithCall => {
+    const call = factory.prepare(config);
     // This may start a renewal of the token. Only a call that will be sent is to do that.
-    const credentials = this.authenticator.getCached();
+    const credentials = authenticator.getCached();
     if (credentials) call.setCredentials(credentials);
     config[CALL] = call;
     return config;

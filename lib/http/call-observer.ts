@@ -57,15 +57,9 @@ export class CallObserver {
   #log(call: Call, what: string, words = ''): void {
     const { io, options } = this.#client;
     const durationMs = Math.round(performance.now() - call.startedAt);
-    const details = options.http.logCalls ? this.#detailsOf(call) : this.#describeId(call, call.response);
-    io.log.debug(`${call.name}: ${what} after ${durationMs} ms${details}${words}`);
-  }
-
-  #detailsOf(call: Call): string {
-    const { traces = [], response } = call;
-    const tried = `${traces.length} attempt${traces.length === 1 ? '' : 's'}`;
-    const each = traces.length === 0 ? '' : ` (${traces.map(describeAttempt).join('; ')})`;
-    return `, ${tried}${each}, ${describeCredentials(call)}${this.#describeId(call, response)}`;
+    const details = options.http.logCalls ? `${describeAttempts(call)}, ${describeCredentials(call)}` : '';
+    const id = this.#describeId(call, call.response);
+    io.log.debug(`${call.name}: ${what} after ${durationMs} ms${details}${id}${words}`);
   }
 
   #describeId(call: Call, response: ExchangeResponse | undefined): string {
@@ -73,6 +67,11 @@ export class CallObserver {
       (response && new CallResponse(response, call, this.#client).correlationId) ?? sentCorrelationId(call);
     return id ? `, correlation id ${id}` : '';
   }
+}
+
+function describeAttempts({ traces = [] }: Call): string {
+  const each = traces.length === 0 ? '' : ` (${traces.map(describeAttempt).join('; ')})`;
+  return `, ${traces.length} attempt${traces.length === 1 ? '' : 's'}${each}`;
 }
 
 /** One attempt in few words: `200 after 41 ms, new connection, token 0, connected 12, first byte 39`. */

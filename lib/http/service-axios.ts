@@ -10,7 +10,7 @@ import axios, {
   mergeConfig,
 } from 'axios';
 import { type ServiceApiError } from '../errors/index.js';
-import { AuthHeadersInterceptor, takeCall } from './auth-headers.interceptor.js';
+import { authHeadersInterceptor, takeCall } from './auth-headers.interceptor.js';
 import { type CallAuthenticator, type ClientContext, sentCorrelationId } from './call.js';
 import { carryBody, encodeBody, takeBody } from './call-content.js';
 import { toResponseError } from './call-error.js';
@@ -37,7 +37,7 @@ function throwFailure<T>(response: T): T {
 }
 
 /**
- * The axios adapter: takes a config with the Call that AuthHeadersInterceptor has attached, and resolves with an axios response
+ * The axios adapter: takes a config with the Call that authHeadersInterceptor() has attached, and resolves with an axios response
  * or a {@link FailedCall}. The layers below import no functions of axios, only types.
  */
 function serviceAdapter(client: ClientContext, runner: CallRunner, observer: CallObserver): AxiosAdapter {
@@ -125,8 +125,9 @@ export function createServiceAxios(
   const factory = new CallFactory(client, adapter);
   const made = newAxios(new Defaults(adapter));
   // A synchronous interceptor saves 3 us of a call. Axios 1.13 needs the second function if an interceptor throws.
-  const { intercept } = new AuthHeadersInterceptor(authenticator, factory);
-  made.interceptors.request.use(intercept, rethrow, { synchronous: true });
+  made.interceptors.request.use(authHeadersInterceptor(authenticator, factory), rethrow, {
+    synchronous: true,
+  });
   made.interceptors.response.use(throwFailure);
   return asInstance(made, new HostCalls(made, adapter, factory, client, observer));
 }
