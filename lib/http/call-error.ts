@@ -45,7 +45,7 @@ function isOfNock({ status, body }: ExchangeResponse): boolean {
   return status === 501 && body.includes('"ERR_NOCK_NO_MATCH"');
 }
 
-/** Explains a redirect, or a success with a body that cannot be used. The message follows the status. */
+/** Explains a response of the API by what is known of it beside status and body. The message follows the status. */
 export function explainByWords(
   response: ExchangeResponse,
   { options: { addresses, describeOption } }: ErrorClient,
@@ -63,18 +63,16 @@ export function explainByWords(
 export function explainResponse(
   response: ExchangeResponse,
   call: Call,
-  { options, identity }: ErrorClient,
+  client: ErrorClient,
   name?: string,
 ): Explanation {
-  const { authentication, addresses, describeOption } = options;
+  const { options, identity } = client;
+  const { authentication, addresses } = options;
   const { certificate, keyType, lastIssuer } = identity;
   const verdict = certificateVerdict({ response });
   // `http:` is allowed on loopback only, where a sidecar does the TLS.
   const isSidecar = addresses.baseUrl.startsWith('http:');
   const words = [
-    'api response',
-    String(response.status),
-    bodyKind(response),
     isOfNock(response) && 'nock',
     isRejectedByNginx(response) && 'nginx',
     isDuplicate(response) && 'duplicate',
@@ -95,7 +93,7 @@ export function explainResponse(
     // The name FORBIDDEN says no more than the status 403.
     name: name === 'FORBIDDEN' ? undefined : name,
   };
-  return explain(words, facts, { option: addresses.baseOption, describeOption });
+  return explainByWords(response, client, words, facts);
 }
 
 /** Makes the caller's error for an exchange that failed without a complete response. */
