@@ -53,6 +53,12 @@ export interface TokenCredentials {
   fingerprint256?: string;
 }
 
+/**
+ * Whose tokens these are. The client certificate belongs to it, because tokens may be bound to the certificate
+ * (https://www.rfc-editor.org/rfc/rfc8705#section-3).
+ */
+export type TokenOwner = Omit<TokenCredentials, 'secret'>;
+
 /** The successful response of a token source, after it was checked. */
 export interface TokenGrant {
   accessToken: string;

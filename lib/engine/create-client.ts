@@ -187,8 +187,7 @@ function createTokenCache({ options, identity, io }: ClientContext): TokenCache 
     connectTimeoutMs: http.connectTimeout,
     onCall: http.onCall,
   });
-  const fingerprint256 = () => bound?.certificate?.fingerprint256;
-  const owner = () => ({ tokenUrl: place.url.href, clientId, fingerprint256: fingerprint256() });
+  const owner = () => endpoint.owner;
   const tokenIo = { ...io, describeOption };
   const source = tokenStore ? new SharedStore(endpoint, tokenStore, owner, clientSecret, tokenIo) : endpoint;
   const settings = {

@@ -13,6 +13,7 @@ import { type Identity } from '../../tls/client-identity.js';
 import {
   type TokenCredentials,
   type TokenGrant,
+  type TokenOwner,
   type TokenRequestContext,
   type TokenSource,
 } from '../access-token.js';
@@ -167,15 +168,14 @@ export class TokenEndpoint implements TokenSource {
     }
   }
 
-  /** These credentials, with the certificate in use. */
-  #credentialsWith(secret: Secret): TokenCredentials {
+  /** Whose tokens a request would get now: the client certificate in use belongs to it. */
+  get owner(): TokenOwner {
     const { place, clientId, identity } = this.#options;
-    return {
-      tokenUrl: place.url.href,
-      clientId,
-      secret,
-      fingerprint256: identity?.certificate?.fingerprint256,
-    };
+    return { tokenUrl: place.url.href, clientId, fingerprint256: identity?.certificate?.fingerprint256 };
+  }
+
+  #credentialsWith(secret: Secret): TokenCredentials {
+    return { ...this.owner, secret };
   }
 
   #report({ startedAt, traces = [], response }: AttemptRecord, error?: string): void {

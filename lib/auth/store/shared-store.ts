@@ -6,11 +6,12 @@ import { elapsedMs, momentOf, watching, sleep, untilAborted, within } from '../.
 import {
   type TokenGrant,
   type TokenIo,
+  type TokenOwner,
   type TokenRequestContext,
   type TokenSource,
 } from '../access-token.js';
 import { GuardedStore, type Release } from './guarded-store.js';
-import { StoredToken, StoreKeys, type TokenOwner } from './stored-token.js';
+import { StoredToken, StoreKeys } from './stored-token.js';
 
 /** The TTL of the lock. If its holder crashes or the endpoint is slow, another process takes the lock after this time. */
 const LOCK_TTL_MS = 4_000;

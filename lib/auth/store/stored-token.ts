@@ -9,7 +9,7 @@ import {
 } from 'node:crypto';
 import { type Secret } from '../../config/secret.js';
 import { parseJson } from '../../exchange/response.js';
-import { expiryMargin, LIFELESS_MS, type TokenCredentials, type TokenGrant } from '../access-token.js';
+import { expiryMargin, LIFELESS_MS, type TokenGrant, type TokenOwner } from '../access-token.js';
 
 /** The version of keys and values. Entries of another version are not found, or cannot be decrypted. */
 const FORMAT = 'v1';
@@ -17,12 +17,6 @@ const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-
-/**
- * Identifies whose tokens these are, as a part of an entry's name. The client certificate belongs to it, because tokens may be
- * bound to the certificate (https://www.rfc-editor.org/rfc/rfc8705#section-3).
- */
-export type TokenOwner = Omit<TokenCredentials, 'secret'>;
 
 /**
  * The cryptographic keys for the names and values of entries, derived from the client secret with HKDF-SHA-256
