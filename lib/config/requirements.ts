@@ -23,8 +23,6 @@ interface Mode {
   authentication: ServiceAuthentication;
   hasCertificate: boolean;
   wantsOAuth: boolean;
-  /** `oauth.mtls`: token requests present the client certificate, and the token is bound to it. */
-  bindsTokens: boolean;
   given: ServiceModuleOptions;
 }
 
@@ -41,7 +39,6 @@ export function modeOf(given: ServiceModuleOptions, broken: ReadonlySet<string>)
     given,
     hasCertificate: typeof tls === 'function' || (tls.certificate ?? tls.privateKey) !== undefined,
     wantsOAuth: authentication === 'oauth' || (oauth.clientId ?? oauth.clientSecret) !== undefined,
-    bindsTokens: oauth.mtls === true,
   };
 }
 
@@ -61,9 +58,9 @@ interface AddressChoice extends Pick<Addresses, 'certificateFor'> {
 
 /** Chooses the addresses for a mode, as docs/service.md#addresses lists them. */
 export function chooseAddresses(mode: Mode): AddressChoice {
-  const { environment, authentication, bindsTokens, wantsOAuth } = mode;
+  const { environment, authentication, wantsOAuth } = mode;
   const isProduction = environment === 'production';
-  const { urls = {} } = mode.given;
+  const { urls = {}, oauth = {} } = mode.given;
   const apiUrlOption = apiAddress(mode, urls);
   const tokenUrlOption = isProduction ? 'authUrl' : 'sandboxAuthUrl';
   const faults = [
@@ -73,7 +70,8 @@ export function chooseAddresses(mode: Mode): AddressChoice {
       : [missingAddress(mode, tokenUrlOption, 'token requests go there')]),
   ];
   const isPlain = (key: UrlOption) => normalized(urls[key])?.startsWith('http:') === true;
-  const isBound = bindsTokens && !isPlain(tokenUrlOption);
+  // Token requests present the client certificate, and the tokens are bound to it.
+  const isBound = oauth.mtls === true && !isPlain(tokenUrlOption);
   const certificateFor =
     authentication === 'mtls' && !isPlain(apiUrlOption) ? 'mtls' : isBound ? 'oauth.mtls' : undefined;
   // Only the addresses of this environment, so that credentials of one environment are never sent to the other.
