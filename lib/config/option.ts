@@ -147,10 +147,10 @@ export const IsAuthAddress = ruleOf('address', (value) =>
 );
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-const HEADER_NAME = new RegExp(`^${TOKEN}$`);
+/** RFC 9110, 5.1: a field name is a token. */
+export const HEADER_NAME = new RegExp(`^${TOKEN}$`);
 const PRODUCTS = new RegExp(`^(?=.{1,256}$)${TOKEN}(/${TOKEN})?( [ -~]*)?$`);
 
-/** RFC 9110, 5.1: a field name is a token. */
 export const IsHeaderName = rule(
   'text',
   (value) => isTextLike(value, HEADER_NAME) && !isReservedHeader(value as string),

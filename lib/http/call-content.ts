@@ -1,6 +1,6 @@
 import { type InternalAxiosRequestConfig, type AxiosHeaderValue, type AxiosRequestHeaders } from 'axios';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
-import { isHeaderValue } from '../config/option.js';
+import { HEADER_NAME, isHeaderValue } from '../config/option.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/body.js';
 import { EXCHANGE_HEADERS } from '../exchange/io.js';
 
@@ -179,8 +179,6 @@ function bytesOf(data: ArrayBufferView): Buffer {
 
 const LEAVE_OUT =
   'Leave this header out: the module authenticates its calls with the credentials of its configuration. If the application passes on the headers of its own callers, it has to leave out this one.';
-
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 
 /** Conditions of a read, which a server may answer with 304. Other conditions, such as `if-match`, protect a change, and are always sent. */
 export const CONDITIONS = ['if-none-match', 'if-modified-since'];
