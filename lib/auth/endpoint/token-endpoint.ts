@@ -17,12 +17,7 @@ import {
   type TokenRequestContext,
   type TokenSource,
 } from '../access-token.js';
-import {
-  isSecretRefusal,
-  SECRET_UNAVAILABLE,
-  tokenConnectionError,
-  type TokenPlace,
-} from './token-errors.js';
+import { isSecretRefusal, tokenConnectionError, type TokenPlace } from './token-errors.js';
 import { SecretRefusals } from './secret-refusals.js';
 import { readTokenResponse } from './token-response.js';
 
@@ -91,7 +86,7 @@ export function rotatingClientSecret(
       return secret;
     } catch (error) {
       throw new ServiceTokenError({
-        code: SECRET_UNAVAILABLE,
+        code: 'client_secret_unavailable',
         message: `The client secret cannot be read. oauth.clientSecret: ${(error as Error).message}`,
         hint: `Check that what ${describeOption('oauth.clientSecret')} names can be read.`,
         options: ['oauth.clientSecret'],

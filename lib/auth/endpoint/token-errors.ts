@@ -163,8 +163,6 @@ export function unusableResponse(
   return new ServiceTokenError({ ...explanation, code, status, scope });
 }
 
-export const SECRET_UNAVAILABLE = 'client_secret_unavailable';
-
 /** Whether another token request may succeed later. */
 export function isRetryableTokenError(error: unknown): boolean {
   return error instanceof ServiceError && error.retryable && error.code !== 'connection_closed';
