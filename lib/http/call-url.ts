@@ -19,7 +19,6 @@ const PLAIN_PATH = /^(\/[\w~-][\w.~-]*)+\/?$/;
 
 /** Resolves the URL of a call, and refuses every URL that is neither below the base address nor within the service's own origins. */
 export class AllowedUrls {
-  readonly #baseUrl: string;
   readonly #origins: ReadonlySet<string>;
   readonly base: CallUrl;
   /** The path of the base address without a slash at its end, such as `/api`. */
@@ -28,7 +27,6 @@ export class AllowedUrls {
   /** @param addresses `baseUrl` has no slash at its end; its origin is one of `origins` */
   constructor({ baseUrl, origins }: { baseUrl: string; origins: ReadonlySet<string> }) {
     const { protocol, host, hostname, port, origin, href, pathname } = new URL(baseUrl);
-    this.#baseUrl = baseUrl;
     this.#origins = origins;
     this.base = { href, origin, protocol, host, hostname, port, pathname, search: '' };
     this.basePath = pathname === '/' ? '' : pathname;
@@ -56,7 +54,7 @@ export class AllowedUrls {
     }
     const isAbsolute = /^[a-z][a-z0-9+.-]*:/i.test(path);
     const slash = path === '' || /^[/?]/.test(path) ? '' : '/';
-    const address = isAbsolute ? path : this.#baseUrl + slash + path;
+    const address = isAbsolute ? path : this.base.origin + this.basePath + slash + path;
     if (!URL.canParse(address)) throw ServiceRequestError.of('path', 'is not a URL');
     const url = new URL(address);
     if (url.username || url.password)
