@@ -150,7 +150,7 @@ export class TokenEndpoint implements TokenSource {
     const traces = onCall && [];
     const record: AttemptRecord = { startedAt: clock.monotonic(), traces };
     try {
-      const grant = readTokenResponse(await this.#post(attempt, record), attempt, place, clock.now());
+      const grant = readTokenResponse(await this.#post(attempt, record), { ...attempt, place }, clock.now());
       this.#report(record);
       if (record.sent) this.#refusals.accept(scope, record.sent);
       clientSecret.accept(secrets[0]);

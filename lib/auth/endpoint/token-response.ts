@@ -1,5 +1,5 @@
 import { type Secret } from '../../config/secret.js';
-import { type AddressOption, hideCustomerId } from '../../errors/index.js';
+import { hideCustomerId } from '../../errors/index.js';
 import { skippedCodings } from '../../exchange/body.js';
 import { type ExchangeResponse } from '../../exchange/io.js';
 import { bodyKind, isJsonObject, isSuccess, parseBody, parseRetryAfter } from '../../exchange/response.js';
@@ -18,10 +18,11 @@ const MAX_TOKEN_LENGTH = 16_384;
 /** A longer Retry-After counts as this. */
 const MAX_RETRY_AFTER_S = 3_600;
 
-/** What was asked for. Errors must not show any of the secrets. */
+/** What was asked for, and where. Errors must not show any of the secrets. */
 interface TokenQuestion {
   scope: string;
   secrets: readonly Secret[];
+  place: TokenPlace;
 }
 
 /**
@@ -31,36 +32,31 @@ interface TokenQuestion {
  */
 export function readTokenResponse(
   response: ExchangeResponse,
-  { scope, secrets }: TokenQuestion,
-  place: TokenPlace,
+  question: TokenQuestion,
   now: number,
 ): TokenGrant {
   const { status, headers } = response;
   const json = parseBody(response);
   const isError = isJsonObject(json) && typeof json.error === 'string';
   if (isSuccess(status) && !isError && bodyKind(response) !== 'page')
-    return readGrant(json, scope, response, place, secrets);
+    return readGrant(json, response, question);
+  const { place, secrets } = question;
   if (status >= 300 && status < 400) throw tokenRedirect(place, status, headers.location, secrets);
   const seconds = parseRetryAfter(headers, now);
   const retryAfter = seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S);
-  throw tokenRefusal(response, { scope, secrets, place, retryAfter });
+  throw tokenRefusal(response, { ...question, retryAfter });
 }
 
 /**
  * Checks a successful response of the token endpoint field by field (docs/service.md#tokens,
  * https://www.rfc-editor.org/rfc/rfc6749#section-5.1). Does not read the claims of the token.
  * @param json the parsed body; `undefined` if it is not JSON
- * @param scope the requested scope; the granted one must equal it
- * @param place the endpoint's address
- * @param secrets the error must not show any of them
  * @throws ServiceTokenError `invalid_token_response`. It names the field, and quotes nothing of the body but the scope
  */
 function readGrant(
   json: unknown,
-  scope: string,
   { status, headers }: ExchangeResponse,
-  place: AddressOption,
-  secrets: readonly Secret[],
+  { scope, secrets, place }: TokenQuestion,
 ): TokenGrant {
   const describeScope = (granted: unknown): string => {
     if (typeof granted !== 'string') return '';
