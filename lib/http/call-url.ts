@@ -116,11 +116,13 @@ export function fillPath(path: unknown, given: PathParams | null | undefined): s
  * The path as messages, logs and events show it. With `pathParams`, that is the template, such as `/accounts/{account_id}`.
  * Without a template, the first segment, versions and the known words of the API are shown. Every other segment becomes `{}`,
  * because it may be a personal id, and because metrics need a limited set of names.
+ * @param pathname the path with its values filled in
  * @param basePath the path of the base address, without a slash at its end. It is left out, so that the route is the same in
  * all environments
+ * @param path the path as the caller wrote it, if it is a template
  */
-export function routeOf(path: string, pathname: string, basePath: string, isTemplate: boolean): string {
-  if (isTemplate) {
+export function routeOf(pathname: string, basePath: string, path?: string): string {
+  if (path !== undefined) {
     const whole = templateOf(path);
     const below = whole.replace(ORIGIN, '');
     const template =

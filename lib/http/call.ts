@@ -126,9 +126,8 @@ export class Call {
 
   /** The path as messages, logs and events show it: without ids. */
   get route(): string {
-    const { pathname } = this.url;
     const { template, basePath = '' } = this.details;
-    return routeOf(template ?? pathname, pathname, basePath, template !== undefined);
+    return routeOf(this.url.pathname, basePath, template);
   }
 
   get #isRead(): boolean {

@@ -136,7 +136,7 @@ function toText(params: Params): string {
 /** The error has no ids in it: it shows the template of the path, or its known words. */
 function pageError(path: string, isTemplate: boolean, number: number, what: string): ServiceApiError {
   const [pathname = ''] = path.split(/[?#]/, 1);
-  const route = routeOf(path, pathname, '', isTemplate);
+  const route = routeOf(pathname, '', isTemplate ? path : undefined);
   const message = `GET ${route}: page ${number} ${what}.`;
   return new ServiceApiError({ code: 'invalid_response', status: 200, method: 'GET', path, route, message });
 }
