@@ -5,7 +5,7 @@ import { type CertificateSummary, type ConfigurationFault } from '../errors/inde
 import { type Outcome } from '../exchange/fault.js';
 import { certificateVerdict, isCertain } from '../exchange/response.js';
 import { type Log } from '../telemetry/telemetry.js';
-import { daysLeft, describeCertificate, watchExpiry } from './certificate-summary.js';
+import { daysLeft, describeCertificate, summarize, watchExpiry } from './certificate-summary.js';
 import {
   checkIdentity,
   findLostIssuer,
@@ -104,10 +104,11 @@ export class IdentitySource {
 
   get status(): IdentityStatus {
     const now = this.#settings.clock.now();
-    const { firstToEnd: certificate, validFrom } = this.#current;
+    const sent = this.#current.sent.map(summarize);
+    const [certificate] = sent.sort((one, other) => Number(one.validTo) - Number(other.validTo));
     const { at, faults } = this.#rejected ?? {};
     return {
-      healthy: !certificate || (validFrom <= now && now < certificate.validTo.getTime()),
+      healthy: sent.every(({ validFrom, validTo }) => Number(validFrom) <= now && now < Number(validTo)),
       ...(certificate && { certificate, daysLeft: daysLeft(certificate, now) }),
       ...(at && faults && { lastReloadFault: { at, faults } }),
     };

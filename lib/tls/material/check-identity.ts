@@ -25,10 +25,6 @@ export interface LoadedIdentity extends Contexts {
   keyType?: string;
   /** The application certificate and the chain certificates after it, all of which are sent to the server. */
   sent: readonly X509Certificate[];
-  /** Of the sent certificates, the one that expires first. */
-  firstToEnd?: CertificateSummary;
-  /** When all of the sent certificates are valid for the first time, in milliseconds since the epoch. */
-  validFrom: number;
   /** The service's chain. Empty if the service is verified against Node's public roots. */
   chain: readonly X509Certificate[];
   /** Whether the service is verified against Node's public roots although `tls.publicRoots` is not set. */
@@ -100,8 +96,6 @@ export function checkIdentity(
       certificate: summary,
       keyType: key && keyTypeOf(key),
       sent,
-      firstToEnd: sent.map(summarize).sort((one, other) => Number(one.validTo) - Number(other.validTo))[0],
-      validFrom: Math.max(...sent.map((each) => Date.parse(each.validFrom))),
       chain: anchors,
       lacksChain: lacksChain(snapshot),
       digest: snapshot.digest,
