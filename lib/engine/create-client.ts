@@ -187,9 +187,8 @@ function createTokenCache({ options, identity, io }: ClientContext): TokenCache 
     connectTimeoutMs: http.connectTimeout,
     onCall: http.onCall,
   });
-  const owner = () => endpoint.owner;
   const tokenIo = { ...io, describeOption };
-  const source = tokenStore ? new SharedStore(endpoint, tokenStore, owner, clientSecret, tokenIo) : endpoint;
+  const source = tokenStore ? new SharedStore(endpoint, tokenStore, clientSecret, tokenIo) : endpoint;
   const settings = {
     refresh: oauth.refresh,
     maxEntries: tokenCache.maxEntries,

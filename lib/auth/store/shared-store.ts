@@ -10,6 +10,7 @@ import {
   type TokenRequestContext,
   type TokenSource,
 } from '../access-token.js';
+import { type TokenEndpoint } from '../endpoint/token-endpoint.js';
 import { GuardedStore, type Release } from './guarded-store.js';
 import { StoredToken, StoreKeys } from './stored-token.js';
 
@@ -34,27 +35,23 @@ const LAST_LOOK_MS = 300;
  * in the store. A store that fails, hangs or has wrong entries delays a token, but never prevents one.
  */
 export class SharedStore implements TokenSource {
-  readonly #source: Pick<TokenSource, 'request'>;
+  readonly #endpoint: Pick<TokenEndpoint, 'request' | 'owner'>;
   readonly #store: GuardedStore;
-  readonly #owner: () => TokenOwner;
   readonly #clientSecret: Rotating<Secret>;
   readonly #io: TokenIo;
   #keys: StoreKeys | undefined;
 
   /**
-   * @param source where tokens are requested if the store has none
-   * @param owner called for each request, because another client certificate may be in use
+   * @param endpoint where tokens are requested if the store has none
    * @param clientSecret the keys that encrypt the entries are derived from it
    */
   constructor(
-    source: Pick<TokenSource, 'request'>,
+    endpoint: Pick<TokenEndpoint, 'request' | 'owner'>,
     store: TokenStore,
-    owner: () => TokenOwner,
     clientSecret: Rotating<Secret>,
     io: TokenIo,
   ) {
-    this.#source = source;
-    this.#owner = owner;
+    this.#endpoint = endpoint;
     this.#clientSecret = clientSecret;
     this.#io = io;
     this.#store = new GuardedStore(store, io);
@@ -87,7 +84,7 @@ export class SharedStore implements TokenSource {
       const needsNoLock = lock === 'none' && (this.#store.isAvailable || isAwaited() || leftMs <= 0);
       if (lock instanceof Function || needsNoLock) {
         const release = lock instanceof Function ? lock : undefined;
-        return this.#requestFromSource(entry, release, { ...context, timeoutMs: timeoutMs - passedMs });
+        return this.#requestFromEndpoint(entry, release, { ...context, timeoutMs: timeoutMs - passedMs });
       }
       if (leftMs <= 0) throw requestedElsewhere(scope, passedMs);
       const { least, most } = isAwaited() ? PAUSE_MS.awaited : PAUSE_MS.renewal;
@@ -101,7 +98,7 @@ export class SharedStore implements TokenSource {
   }
 
   /** Requests the token from the endpoint. @param release releases the lock; undefined without a lock */
-  async #requestFromSource(
+  async #requestFromEndpoint(
     entry: StoredToken,
     release: Release | undefined,
     context: TokenRequestContext,
@@ -116,7 +113,7 @@ export class SharedStore implements TokenSource {
       signal.throwIfAborted();
       if (found) return found;
       const requestedAt = momentOf(clock);
-      const grant = await this.#source.request(entry.scope, {
+      const grant = await this.#endpoint.request(entry.scope, {
         ...context,
         timeoutMs: Math.max(timeoutMs - LAST_LOOK_MS, timeoutMs / 2),
       });
@@ -180,7 +177,7 @@ export class SharedStore implements TokenSource {
     if (isThere) await this.#store.delete(entry.key, value);
   }
 
-  #entryFor(scope: string, secret: Secret, owner = this.#owner()): StoredToken {
+  #entryFor(scope: string, secret: Secret, owner: TokenOwner = this.#endpoint.owner): StoredToken {
     if (!this.#keys?.secret.equals(secret)) this.#keys = new StoreKeys(secret);
     return new StoredToken(this.#keys, scope, owner);
   }

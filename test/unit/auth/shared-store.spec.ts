@@ -88,16 +88,18 @@ interface StoreSetUp {
 
 function makeStore({ source, store, clock, certificate, random = () => 0, ...more }: StoreSetUp) {
   const secret = more.secret ?? clientSecret(clock);
-  const owner = () => ({ ...OWNER, fingerprint256: certificate?.() });
   // Like TokenEndpoint: the certificate in use when the request starts, and the secret last read when it ends.
-  const endpoint: TokenSource = {
-    request: async (scope, context) => {
-      const before = owner();
+  const endpoint = {
+    get owner() {
+      return { ...OWNER, fingerprint256: certificate?.() };
+    },
+    request: async (scope: string, context: TokenRequestContext) => {
+      const before = endpoint.owner;
       const grant = await source.request(scope, context);
       return { ...grant, requestedWith: { ...before, secret: secret.last ?? (await secret.get()) } };
     },
   };
-  return new SharedStore(endpoint, store, owner, secret, {
+  return new SharedStore(endpoint, store, secret, {
     clock,
     random,
     log: SILENT,
