@@ -189,10 +189,7 @@ export async function checkSecret(
   if (value === undefined || (typeof value === 'function' && option !== 'appToken')) return { faults: [] };
   const fault = (message: string) => ({ faults: [{ option, message }] });
   try {
-    const secret =
-      typeof value === 'function'
-        ? await readInTime(secretReader(value, folder), systemClock)
-        : await readSecret(value, folder);
+    const secret = await readInTime(secretReader(value, folder), systemClock);
     const text = secret.reveal();
     if (text.trim() === '') {
       return fault(
