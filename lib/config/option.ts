@@ -74,12 +74,12 @@ export function sectionsOf(type: OptionsClass): Record<string, OptionsClass> {
 }
 
 /** An instance of the class with these values, for class-validator. Sections become instances of their classes. */
-export function instanceOf(type: OptionsClass, values: object): object {
+export function toInstance(type: OptionsClass, values: object): object {
   const instance: object = Object.assign(new type(), values);
   for (const [key, section] of Object.entries(sectionsOf(type))) {
     const value = (instance as Record<string, unknown>)[key];
     if (typeof value === 'object' && value !== null)
-      Object.assign(instance, { [key]: instanceOf(section, value) });
+      Object.assign(instance, { [key]: toInstance(section, value) });
   }
   return instance;
 }

@@ -1,7 +1,7 @@
 import { registerAs } from '@nestjs/config';
 import { type ConfigurationFault } from '../errors/index.js';
 import { variablePrefix } from './names.js';
-import { type OptionKind, namesIn, instanceOf, setValue, valueOf } from './option.js';
+import { type OptionKind, namesIn, setValue, toInstance, valueOf } from './option.js';
 import { entryOf, OPTIONS, Options, type ServiceModuleOptions } from './options.js';
 import { isFile, isInQuotes, KEPT_QUOTES } from './secret.js';
 import { validateSync, type ValidationError } from 'class-validator';
@@ -105,7 +105,7 @@ const PLAIN_VALUE = /^([a-z .,_'"-]{1,16}|[\w.,+-]{1,8})$/i;
  */
 export function validateOptions(options: ServiceModuleOptions) {
   const settings = { whitelist: true, forbidNonWhitelisted: true, stopAtFirstError: true };
-  const errors = validateSync(instanceOf(Options, options), settings);
+  const errors = validateSync(toInstance(Options, options), settings);
   const encrypted = OPTIONS.filter(({ option }) => isEncrypted(valueOf(options, option)));
   const found = errors
     .flatMap((error) => constraintsOf(error))

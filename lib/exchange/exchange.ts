@@ -29,7 +29,8 @@ export function exchange(request: ExchangeRequest): Promise<ExchangeResponse> {
   return new Promise((resolve, reject) => new RunningExchange(request, resolve, reject).start());
 }
 
-interface TimeLimit {
+/** A time limit that applies in the phase of the moment. */
+interface PhaseLimit {
   limitMs: number;
   /** Milliseconds on the monotonic clock. */
   endsAt: number;
@@ -129,11 +130,11 @@ class RunningExchange {
   }
 
   /** Of the time limits that apply now, the one that ends first. While the request waits for a connection, only `timeoutMs` applies. */
-  #nextLimit(): TimeLimit {
+  #nextLimit(): PhaseLimit {
     const { timeoutMs, attemptTimeoutMs = Infinity, connectTimeoutMs = Infinity } = this.#request;
     const { idleConnectionTimeoutMs: idleMs = Infinity } = this.#request;
     const { phase, socketAt = Infinity, connection } = this.#progress;
-    const limits: TimeLimit[] = [
+    const limits: PhaseLimit[] = [
       { limitMs: timeoutMs, endsAt: this.#startedAt + timeoutMs },
       { limitMs: attemptTimeoutMs, endsAt: socketAt + attemptTimeoutMs },
     ];
