@@ -1,9 +1,8 @@
 import { inspect } from 'node:util';
 import { readFile, readlink, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { ACCESS_DENIED, codedError } from '../errors/service.error.js';
+import { ACCESS_DENIED, codedError, type ConfigurationFault } from '../errors/index.js';
 import { type Clock, within, systemClock } from '../time/time.js';
-import { type ConfigurationFault } from '../errors/index.js';
 
 /** A secret: its text, or the file that contains it. Line breaks at the end are removed. */
 export type SecretValue = string | { file: string };

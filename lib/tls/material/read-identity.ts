@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { type Clock, within } from '../../time/time.js';
-import { codedError } from '../../errors/service.error.js';
 import { readSecret, isFile, Secret } from '../../config/secret.js';
 import { type TlsInputKey, type TlsSettings } from '../../config/resolve-options.js';
 import { type TlsIdentityPems, type TlsIdentitySource } from '../../config/tls.options.js';
-import { cleanText, type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
+import { cleanText, codedError, type ConfigurationFault, type OptionLocation } from '../../errors/index.js';
 import { GUIDES } from '../../version.js';
 
 /** A PEM or passphrase that was read, or the reason why it could not be read. */
