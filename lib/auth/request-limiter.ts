@@ -104,7 +104,8 @@ interface Waiting extends LimitedScope {
  * - Of the customers' requests, a limited number is in flight at a time. The others wait in order of arrival.
  * - While the endpoint fails for several scopes, all customers make a pause after each failure, and take turns: one request is
  *   sent at a time, and the next one if it gets no response for a while.
- * - While the endpoint refuses several scopes, customers take turns too, but without a pause, as it may know the others.
+ * - While the endpoint refuses several scopes, customers take turns too. They make no pause together, because the endpoint
+ *   may grant tokens to the other customers.
  * - The api token goes first, and never waits for customers' requests or failures. Customers whose last request failed go last.
  */
 export class RequestLimiter {
@@ -163,9 +164,9 @@ export class RequestLimiter {
 
   /**
    * Waits until the scope may be requested. Rejects with the error of another request if the endpoint goes on failing.
-   * @param left aborts when no caller waits for the token any more
+   * @param abandoned aborts when no caller waits for the token any more
    */
-  waitForTurn({ name, backOff }: LimitedScope, left: AbortSignal): Promise<EndRequest> {
+  waitForTurn({ name, backOff }: LimitedScope, abandoned: AbortSignal): Promise<EndRequest> {
     const queue = this.#queues[name === API_SCOPE ? 0 : backOff.failures > 0 ? 2 : 1];
     return new Promise((start, reject) => {
       const fail = (error: Error): void => {
@@ -174,7 +175,7 @@ export class RequestLimiter {
         this.#startNext();
       };
       const waiting: Waiting = { name, backOff, start, fail };
-      left.addEventListener('abort', () => fail(left.reason as Error));
+      abandoned.addEventListener('abort', () => fail(abandoned.reason as Error));
       queue.add(waiting);
       this.#startNext();
     });

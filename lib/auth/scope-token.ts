@@ -7,7 +7,10 @@ import { type CacheTools } from './token-cache.js';
 
 /** Milliseconds for up to 3 attempts together. Waiting for their turns comes on top. */
 const BUDGET_MS = 10_000;
-/** The limit here is so much longer than that of the token endpoint, whose error says more and so has to come first. */
+/**
+ * The token endpoint gets the time limit of a request, and the request itself ends this much later. The error of the endpoint names
+ * the cause, so it has to come before the time-out of the request.
+ */
 const SOURCE_FIRST_MS = 50;
 /** If the current token is usable for less than this, its renewal counts as awaited: a caller will soon wait for it. */
 const SOON_MS = 2_000;
@@ -16,8 +19,8 @@ const FORCED_REFRESHES = { burst: 3, refillMs: 30_000 };
 
 /** One attempt to get a token. All callers that come while it is pending share its token or error. */
 class Attempt {
-  /** Aborts when no caller waits any more and the attempt has not been sent. */
-  readonly left = new AbortController();
+  /** Aborts when the last caller stops waiting before the attempt was sent. */
+  readonly abandoned = new AbortController();
   readonly token: Promise<CachedToken>;
   /** When the token source was asked, in milliseconds of the monotonic clock. Undefined while the attempt waits for its turn. */
   sentAt?: number;
@@ -165,7 +168,7 @@ export class ScopeToken {
       this.#callers -= 1;
       if (once) this.#probes -= 1;
       if (this.#callers === 0 && this.#attempt?.sentAt === undefined) {
-        this.#attempt?.left.abort(new Error('No caller waits for this token any more'));
+        this.#attempt?.abandoned.abort(new Error('No caller waits for this token any more'));
         this.#attempt = undefined;
       }
       if (!this.isBusy) this.#tools.onIdle(this.name);
@@ -208,8 +211,8 @@ export class ScopeToken {
     let end: EndRequest | undefined;
     let failure: ServiceError | undefined;
     try {
-      end = await (renewal ?? limiter.waitForTurn(this, attempt.left.signal));
-      attempt.left.signal.throwIfAborted();
+      end = await (renewal ?? limiter.waitForTurn(this, attempt.abandoned.signal));
+      attempt.abandoned.signal.throwIfAborted();
       // The wall clock may have been corrected during the wait, so that the cached token is usable again.
       const usable = renewal ? undefined : this.#usableToken();
       if (usable) return usable;

@@ -121,7 +121,8 @@ export class Rotating<T> {
    * Looks for another value after a server has refused this one. Resolves with undefined if there is none.
    *
    * After the first sure refusal, the source is read at once: the reading before may be older than the rotation. Later the
-   * source is read at most once per `rereadMs`. The last reading is at the end of the wait, even if less time has passed.
+   * source is read at most once per `rereadMs`. When the wait ends, it is read one last time, even if less time has passed since the
+   * reading before.
    */
   async findOther(
     refused: T,

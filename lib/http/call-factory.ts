@@ -144,7 +144,8 @@ function addressOf(
 ): string {
   if (!baseURL && !params) return url;
   try {
-    // A fresh instance: the call's own would add defaults again that an interceptor has removed.
+    // A new instance has no defaults. That of the client would add its `baseURL` and `params` again, even if an interceptor of the
+    // host application has removed them from this call.
     return new Axios({}).getUri({
       url,
       baseURL,

@@ -156,7 +156,7 @@ export class HostCall {
   /** Makes the error for a body that `parse` refused. An interceptor may have made the response itself. */
   toParseError({ data, status, toParseError }: Partial<ServiceResponse>, where: string): ServiceApiError {
     const make = toParseError ?? ((body, at) => this.#toResponse(status).toParseError(body, at));
-    // A repetition would end with the same body.
+    // Not retryable: another call would get the same body, and `parse` would refuse it again.
     return this.#withDoubt(make(data, where), false);
   }
 
@@ -215,7 +215,8 @@ export class HostCall {
     if (!this.#isOver) return this.#setTimer();
     // A request in flight ends at the same time, and its error says more.
     if (this.#running.size > 0) return;
-    // After a change that was executed, the error of a later request, such as a GET, would lead away from it.
+    // The service may have executed an earlier request of this call. The caller has to find that out, so the error is about the
+    // time limit of the whole call, and not about a later request such as a GET.
     const isOfChange =
       !this.#doubt || (this.#failure instanceof ServiceError && this.#failure.outcomeUnknown);
     const error = isOfChange && this.#failure !== undefined ? this.#failure : this.#endError();

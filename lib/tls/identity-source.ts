@@ -159,7 +159,8 @@ export class IdentitySource {
   /** Each reading schedules the next, so that all of them run in the async context of {@link start}. */
   #schedulePoll(): void {
     const poll = async (): Promise<void> => {
-      // Files may be half written. A function returns whole values, and may issue another certificate at each call.
+      // Files may be half written, so two readings in a row have to find the same. The result of a function is whole, and a function
+      // that issues another certificate at each call never returns the same twice.
       await this.#read({ isTwice: !this.#isFunction });
       if (!this.#stop.signal.aborted) this.#schedulePoll();
     };

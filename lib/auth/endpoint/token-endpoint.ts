@@ -128,6 +128,7 @@ export class TokenEndpoint implements TokenSource {
     const { clientSecret, clock } = this.#options;
     const attempt = { scope, signal, isProbe, endsAt: clock.monotonic() + timeoutMs };
     const secret = await clientSecret.get();
+    // Outside of the try block: during the pause of one customer, the secret is not read again, because others get tokens with it.
     this.#refusals.throwIfPaused(scope, this.#credentialsWith(secret));
     try {
       return await this.#send({ ...attempt, secrets: [secret] });

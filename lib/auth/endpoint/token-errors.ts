@@ -101,7 +101,7 @@ export function tokenRefusal(response: ExchangeResponse, request: RefusedRequest
   const error_description = typeof text === 'string' ? cleanEndpointText(text, secrets, scope) : undefined;
   const body = bodyKind(response);
   const said = [body === 'page' && 'HTML', `HTTP ${status}`, error, error_description].filter(Boolean);
-  // A proxy or sidecar sends these, which have nothing to do with the request.
+  // These two come from a proxy or a sidecar, and say nothing about the token request.
   const cause =
     (asksLateForCertificate(response) && 'asks-late') ||
     (place.url.protocol === 'http:' && isFromSidecar(response) && 'from-sidecar');
