@@ -1,7 +1,6 @@
 import { copyError, ServiceConnectionError } from '../errors/index.js';
-import { allowManyListeners } from '../config/http.options.js';
 import { CallCancelled } from '../exchange/fault.js';
-import { setImmediate } from '../time/time.js';
+import { allowManyListeners, setImmediate } from '../time/time.js';
 
 /** Counts the calls in flight, so that a shutdown can wait for them, and end those that take too long. */
 export class CallsInFlight {

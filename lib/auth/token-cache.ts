@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type TokenRefresh } from '../config/options.js';
 import { ServiceConnectionError } from '../errors/index.js';
-import { allowManyListeners } from '../config/http.options.js';
+import { allowManyListeners } from '../time/time.js';
 import { type TokenIo, type TokenSource, API_SCOPE } from './access-token.js';
 import { RequestLimiter } from './request-limiter.js';
 import { ScopeToken } from './scope-token.js';

@@ -1,5 +1,4 @@
-import { setMaxListeners } from 'node:events';
-import { DAY_MS } from '../time/time.js';
+import { allowManyListeners, DAY_MS } from '../time/time.js';
 import { ServiceRequestError } from '../errors/index.js';
 import { type ServiceCallEvent } from '../telemetry/telemetry.js';
 import {
@@ -47,14 +46,6 @@ export function checkSignal(given: unknown): AbortSignal | undefined {
   if (!(given instanceof AbortSignal)) throw ServiceRequestError.ofMisuse('signal', 'must be an AbortSignal');
   allowManyListeners(given);
   return given;
-}
-
-/**
- * Lets any number of calls in flight listen to one signal. Otherwise Node warns of a memory leak (MaxListenersExceededWarning) at the
- * eleventh.
- */
-export function allowManyListeners(signal: AbortSignal): void {
-  setMaxListeners(0, signal);
 }
 
 /** Limits, retries, paths and the proxy of calls. Each value here is the default of its option. */

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import * as timers from 'node:timers';
 
 /**
@@ -89,6 +90,14 @@ export function watching(clock: Clock): Clock {
 }
 
 export type Signals = readonly (AbortSignal | undefined)[];
+
+/**
+ * Lets any number of calls in flight listen to one signal. Otherwise Node warns of a memory leak (MaxListenersExceededWarning) at the
+ * eleventh.
+ */
+export function allowManyListeners(signal: AbortSignal): void {
+  setMaxListeners(0, signal);
+}
 
 /**
  * Calls `onTime` after the delay, or `onAbort` with the reason of a signal that aborts earlier. Exactly one of them is

@@ -156,7 +156,6 @@ export class ClientIdentity {
    */
   async close(graceMs = 0): Promise<void> {
     this.#source.stop();
-    this.#listeners.clear();
     const plain = [this.#plainAgent, this.#plainTokenAgent].map((agent) => agent.close(0));
     await Promise.all([...plain, this.httpsAgent.close(graceMs), this.tokenAgent.close(graceMs)]);
   }
