@@ -114,21 +114,22 @@ function normalized(address: unknown): string | undefined {
   return url.origin + withoutSlashes(url.pathname);
 }
 
-/** Checks the options that depend on each other, as docs/service.md#authentication describes. */
-export function unmetRequirements(
+/** Checks the options that depend on each other, as docs/service.md#authentication describes. A warning ends no start. */
+export function checkRequirements(
   mode: Mode,
   { certificateFor, faults }: AddressChoice,
   describe: DescribeOption,
-): ConfigurationFault[] {
+): Record<'faults' | 'warnings', ConfigurationFault[]> {
   const { environment, authentication, hasCertificate, wantsOAuth, given } = mode;
   const { oauth = {}, linkSdk = {} } = given;
   const found: ConfigurationFault[] = [];
+  const warnings: ConfigurationFault[] = [];
   const addFault = (option: string, message: string): void => void found.push({ option, message });
   const addMissing = (option: string, why: string): void =>
     void found.push({ option, message: `is missing: ${why}`, isMissing: true });
   if (environment === 'production' && authentication === 'app-token') {
     addFault('authentication', "'app-token' is for the sandbox only; in production use 'mtls' or 'oauth'.");
-    return found;
+    return { faults: found, warnings };
   }
   if (certificateFor === 'mtls' && !hasCertificate) {
     const orOAuth = ` If calls send a bearer token instead, set ${describe('authentication')} to 'oauth'.`;
@@ -147,6 +148,8 @@ export function unmetRequirements(
     if (authentication !== 'oauth')
       addMissing('appToken', `${quoteSetting('authentication', mode)} sends it with every call.`);
     else if (wanted) addMissing('appToken', `${describe(wanted)} needs it.`);
+    else if (linkSdk.includeAppToken === undefined)
+      warnings.push({ option: 'appToken', message: NO_APP_TOKEN });
   }
   const portal = '(developer portal, Integration tab).';
   if (wantsOAuth && oauth.clientId === undefined) {
@@ -173,18 +176,8 @@ export function unmetRequirements(
   if (given.http?.proxy === ENVIRONMENT && proxyVariable() !== undefined && !isProxyUrl(environmentProxy())) {
     addFault('http.proxy', PROXY_MESSAGE);
   }
-  return [...found, ...faults];
+  return { faults: [...found, ...faults], warnings };
 }
 
-/**
- * Finds a missing app token of LinkSDK sessions, which is worth a warning. In modes whose calls need the app token too, its
- * absence is a fault instead.
- */
-export function findMissingSdkAppToken({ authentication, given }: Mode): ConfigurationFault[] {
-  const { appToken, linkSdk, sendAppTokenWithBearer } = given;
-  if (authentication !== 'oauth' || appToken !== undefined || sendAppTokenWithBearer) return [];
-  if (linkSdk?.includeAppToken !== undefined) return [];
-  const message =
-    'is not set, but every LinkSDK session needs it. The app token is public, and usually the application id. If the application has no LinkSDK sessions, set linkSdk.includeAppToken to false.';
-  return [{ option: 'appToken', message }];
-}
+const NO_APP_TOKEN =
+  'is not set, but every LinkSDK session needs it. The app token is public, and usually the application id. If the application has no LinkSDK sessions, set linkSdk.includeAppToken to false.';

@@ -16,7 +16,7 @@ import { type ProxyFor, ENVIRONMENT, ignoredProxyChoice, proxyChoice, proxyVaria
 import { Secret, secretReader, checkSecret, isFile } from './secret.js';
 import { withModuleName } from '../telemetry/telemetry.js';
 import { systemClock, within } from '../time/time.js';
-import { chooseAddresses, modeOf, findMissingSdkAppToken, unmetRequirements } from './requirements.js';
+import { chooseAddresses, modeOf, checkRequirements } from './requirements.js';
 import { definedEntries, namesIn, setValue, valueOf } from './option.js';
 import { validateOptions, variableOf } from './variables.js';
 import { VERSION } from '../version.js';
@@ -136,7 +136,7 @@ export async function resolveOptions(
   const { faults: malformed, broken } = validateOptions(merged);
   const mode = modeOf(merged, broken);
   const chosen = mode && chooseAddresses(mode);
-  const unmet = mode && chosen ? unmetRequirements(mode, chosen, describe) : [];
+  const unmet = mode && chosen && checkRequirements(mode, chosen, describe);
   const valid = { ...merged };
   for (const option of broken) setValue(valid, option, undefined);
   const { urls: _, ...options } = mergeOptions(valid, new Options()) as Options;
@@ -148,8 +148,8 @@ export async function resolveOptions(
   const store = await checkStore(options.tokenStore);
   const tls = { ...tlsSettings(options, locate), folder, needsChain: chosen?.needsChain };
   const secrets = [appToken, clientSecret, webhookSecret].flatMap((secret) => secret.faults);
-  const faults = located([...malformed, ...unmet, ...secrets, ...store]);
-  const warnings = located(mode ? findMissingSdkAppToken(mode) : []);
+  const faults = located([...malformed, ...(unmet?.faults ?? []), ...secrets, ...store]);
+  const warnings = located(unmet?.warnings ?? []);
   if (faults.length > 0 || !chosen?.addresses || !mode) return { tls, faults, warnings };
   const resolved: ResolvedOptions = {
     ...options,
