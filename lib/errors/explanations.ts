@@ -61,6 +61,9 @@ const TELL_OPERATOR = "Check {address}. If it is right, tell the service's opera
 const CHECK_WITH_PATH = 'Check {address}, with its path if it has one.';
 const CHECK_PROXY =
   'Check host and port of {http.proxy}, and whether it is an http: or an https: proxy. If they are right, ask who runs the proxy whether it reaches <host>, port <port>.';
+/** What a key or signature has to satisfy, and where that is set. */
+export const SECURITY_LEVEL =
+  "OpenSSL's security level is 1 up to Node 22 and 2 from Node 24 on, if @SECLEVEL in --tls-cipher-list or the configuration of OpenSSL (OPENSSL_CONF, --openssl-config) does not set another.";
 const OTHER_SERVER =
   'If it is right, another server responds in place of the service, for example {tlsInterceptor}, which must not intercept connections to <host>.{doctor}';
 const FOR_CLIENTS =
@@ -297,6 +300,18 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'fault tls ERR_FOREIGN_CONNECTION': [
     "nothing was sent, because the connection was not made by this module: it has neither the client certificate nor the module's verification. Something in this process replaces the agent of all requests, most likely global-agent{because}.",
     'Remove that library, or let it ignore requests that have an agent of their own (global-agent: GLOBAL_AGENT_FORCE_GLOBAL_AGENT=false). To use a proxy, set {http.proxy}.',
+  ],
+  'fault tls *_PROTOCOL_VERSION|ERR_SSL_UNSUPPORTED_PROTOCOL': [
+    'the server and this process have no version of TLS in common{because}.',
+    `Look for --tls-min-v1.3 and --tls-max-v1.2 on the command line of Node and in NODE_OPTIONS, for MinProtocol and MaxProtocol in the configuration of OpenSSL (OPENSSL_CONF), and for code that sets tls.DEFAULT_MIN_VERSION or tls.DEFAULT_MAX_VERSION. Without these, this process speaks TLS 1.2 and 1.3. ${TELL_OPERATOR}`,
+  ],
+  'fault tls ERR_SSL_CA_KEY_TOO_SMALL|ERR_SSL_CA_MD_TOO_WEAK': [
+    "this process refuses to send its client certificate, because the key or signature of an authority above it is too weak for OpenSSL's security level{because}. Nothing was sent.",
+    `Ask who issues {tls.certificate} for one of a stronger authority, or lower the level. ${SECURITY_LEVEL}`,
+  ],
+  'fault tls *_TOO_SMALL|*_TOO_WEAK|*_SIGALG': [
+    "this process refuses a key or signature of the server, because it is too weak for OpenSSL's security level here{because}.",
+    `Tell the service's operator. ${SECURITY_LEVEL}`,
   ],
   // Servers that require a client certificate and get none send these alerts.
   'fault tls *_HANDSHAKE_FAILURE|*_DECODE_ERROR|*_CERTIFICATE_REQUIRED no-certificate': [

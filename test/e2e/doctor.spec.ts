@@ -554,7 +554,7 @@ describe('The findings about a handshake', () => {
   });
 
   it.each([
-    ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', /the TLS connection failed \(ERR_SSL_TLSV1_ALERT_PROTOCOL_/],
+    ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', /no version of TLS in common \(ERR_SSL_TLSV1_ALERT_PROTOCOL_/],
     ['ERR_SSL_SSL_TLS_ALERT_HANDSHAKE_FAILURE', /the server ended the TLS handshake/],
   ])('name how it ended: %s', (reason, words) => {
     const fault = { kind: 'tls' as const, reason };

@@ -64,7 +64,7 @@ export async function issue(commonName: string, options: IssueOptions = {}): Pro
     notAfter: options.notAfter ?? new Date(Date.now() + 365 * DAY_MS),
     publicKey: keys.publicKey,
     signingKey: (options.issuer?.keys ?? keys).privateKey,
-    signingAlgorithm: options.issuer ? ALGORITHM : (options.algorithm ?? ALGORITHM),
+    signingAlgorithm: { ...ALGORITHM, ...(options.issuer?.keys ?? keys).privateKey.algorithm },
     extensions,
   });
   const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey));

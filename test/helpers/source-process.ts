@@ -26,6 +26,27 @@ export async function runSource(program: string): Promise<{ code: number | null;
   return { code, output: child.output() };
 }
 
+/**
+ * Runs a program in a Node process with these options, and resolves with what the program gives to `tell()`. In the program, `lib` is
+ * the address of the sources.
+ */
+export async function tellOfSource<T>(
+  options: readonly string[],
+  program: string,
+  env: Record<string, string> = {},
+): Promise<T> {
+  const source = `
+    const lib = ${JSON.stringify(pathToFileURL(join(ROOT, 'lib')).href)};
+    const tell = (value) => console.log('TOLD ' + JSON.stringify(value));
+    ${program}`;
+  const rest = ['--no-warnings', '--import', REGISTER, '--input-type=module', '--eval', source];
+  const child = startProcess([process.execPath, ...options, ...rest], { cwd: ROOT, env });
+  await child.exited;
+  const [, told] = /^TOLD (.*)$/m.exec(child.output()) ?? [];
+  if (told === undefined) throw new Error(child.output());
+  return JSON.parse(told) as T;
+}
+
 /** Runs one of the programs that the consumers' hosts share, at its usual speed, to its end. */
 export async function runHostProgram(name: string): Promise<{ code: number | null; output: string }> {
   const child = startSource(join(ROOT, 'test/consumers/host/src', `${name}.ts`));

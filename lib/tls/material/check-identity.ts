@@ -1,8 +1,9 @@
 import { createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto';
 import { type CertificateSummary, type ConfigurationFault, describeLocation } from '../../errors/index.js';
+import { SECURITY_LEVEL } from '../../errors/explanations.js';
 import { formatDate } from '../../time/time.js';
 import { describeCertificate, summarize, keyTypeOf } from '../certificate-summary.js';
-import { PemContents } from './pem-contents.js';
+import { orSmallHeap, PemContents, SMALL_HEAP } from './pem-contents.js';
 import { type IdentitySnapshot } from './read-identity.js';
 import { type ContextMaker, type Contexts } from './secure-contexts.js';
 
@@ -102,11 +103,28 @@ export function checkIdentity(
     };
     return { identity, faults, notValidNow, certificate: summary };
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
-    const message = `OpenSSL does not accept the certificate and key (${code}). The key or a signature may be too weak for OpenSSL's security level. Generate new ones in the developer portal.`;
-    const option = certificate ? 'tls.certificate' : 'tls.chain';
+    const { option, message } = explainRefusedContext(error, certificate !== undefined);
     return { faults: [{ ...snapshot.locate(option), message }], certificate: summary };
   }
+}
+
+/** Says why OpenSSL makes no secure context. A setting of this process may be the cause, and not the certificate. */
+function explainRefusedContext(error: unknown, hasCertificate: boolean): ConfigurationFault {
+  const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
+  if (code === 'ERR_SSL_NO_CIPHER_MATCH')
+    return {
+      option: 'tls',
+      message: `OpenSSL knows none of the ciphers that this process is set to (${code}). Check --tls-cipher-list on the command line of Node and in NODE_OPTIONS, and code that sets tls.DEFAULT_CIPHERS.`,
+    };
+  if (code.endsWith('MALLOC_FAILURE'))
+    return { option: 'tls.privateKey', message: `OpenSSL cannot load the key (${code}): ${SMALL_HEAP}.` };
+  const option = hasCertificate ? 'tls.certificate' : 'tls.chain';
+  const what = /_CA_(KEY|MD)_/.test(code)
+    ? "The key or signature of an authority whose certificate follows ours is too weak for OpenSSL's security level"
+    : "The key or a signature may be too weak for OpenSSL's security level";
+  const remedy = 'Generate new ones in the developer portal.';
+  const message = `OpenSSL does not accept the certificate and key (${code}). ${what}. ${remedy} ${SECURITY_LEVEL}`;
+  return { option, message };
 }
 
 /** Finds the inputs that are missing. */
@@ -215,7 +233,9 @@ function readPrivateKey(
       return {};
     }
     if (!isEncrypted || !passphrase) {
-      contents.addFault('holds a private key that cannot be read: it is damaged or incomplete.');
+      contents.addFault(
+        `holds a private key that cannot be read: it is damaged or incomplete${orSmallHeap()}.`,
+      );
       return {};
     }
     const { path } = contents.input;

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import crypto, { X509Certificate } from 'node:crypto';
 import { isPlainPath } from '../../config/secret.js';
 import { type ConfigurationFault } from '../../errors/index.js';
 import { GUIDES } from '../../version.js';
@@ -119,7 +119,7 @@ export class PemContents {
       } catch {
         const place = `holds no readable certificate in its PEM block ${index + 1}`;
         return this.addFault(
-          `${place}: it is damaged or incomplete. Download it again from the developer portal.`,
+          `${place}: it is damaged or incomplete${orSmallHeap()}. Download it again from the developer portal.`,
         );
       }
     }
@@ -169,4 +169,14 @@ function notPemMessage({ location: { option }, path }: Input, text: string): str
   return path === undefined && isPlainPath(text.trim())
     ? `is not PEM. It looks like a path: give a file as ${option}: { file: '...' }, or in a variable whose name ends in _FILE.`
     : `is not PEM (text with -----BEGIN in it), and not the base64 of PEM: ${CONVERT}.`;
+}
+
+export const SMALL_HEAP =
+  'the secure heap of this process is too small for it: give --secure-heap a larger value, or leave it out';
+
+/** If the heap of `--secure-heap` is full, OpenSSL has the errors of a damaged key or certificate. */
+export function orSmallHeap(): string {
+  // Other runtimes lack the function.
+  const { secureHeapUsed } = crypto as Partial<typeof crypto>;
+  return secureHeapUsed?.()?.total ? `, or ${SMALL_HEAP}` : '';
 }

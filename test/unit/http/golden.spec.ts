@@ -451,6 +451,14 @@ const TLS = [
     clients: ['app token, proxy'],
   }),
   ...faults('tls', 'sent', { reasons: ['', 'EPROTO', PROTOCOL_VERSION, INTERNAL_ERROR] }),
+  ...faults('tls', 'connecting', {
+    reasons: ['CA_KEY_TOO_SMALL', 'CA_MD_TOO_WEAK'].map(opensslCode),
+    clients: ['mtls'],
+    calls: ['POST'],
+  }),
+  ...faults('tls', 'connecting', {
+    reasons: ['DH_KEY_TOO_SMALL', 'UNSUPPORTED_PROTOCOL'].map(opensslCode),
+  }),
   ...faults('tls', 'sent', {
     reasons: [
       HANDSHAKE_FAILURE,
