@@ -1,6 +1,7 @@
-import { type InternalAxiosRequestConfig, type AxiosHeaderValue, type AxiosRequestHeaders } from 'axios';
+import { type InternalAxiosRequestConfig, type AxiosHeaderValue } from 'axios';
 import { cleanText, ServiceRequestError } from '../errors/index.js';
 import { HEADER_NAME, isHeaderValue } from '../config/option.js';
+import { type ResolvedOptions } from '../config/resolve-options.js';
 import { ACCEPTED_ENCODINGS } from '../exchange/body.js';
 import { EXCHANGE_HEADERS } from '../exchange/io.js';
 
@@ -183,37 +184,30 @@ const LEAVE_OUT =
 /** Conditions of a read, which a server may answer with 304. Other conditions, such as `if-match`, protect a change, and are always sent. */
 export const CONDITIONS = ['if-none-match', 'if-modified-since'];
 
-/** What {@link takeHeaders} needs to know of a call. */
-interface HeaderRules {
-  readsJson: boolean;
-  /** Whether a 304 is a result for the caller. Asked only for a request with a condition. */
-  takesNotModified: () => boolean;
-  /** In lower case. */
-  appTokenHeader: string;
-  /** Headers of every call (`http.headers`). */
-  always?: Readonly<Record<string, string>>;
-}
-
 /**
  * Copies the headers that the host application has set, with names in lower case. The application may pass on its own caller's
  * headers. So `accept-encoding` is replaced by the encodings that we can decode, `range` is dropped if the response is JSON, and
  * conditions are dropped if a 304 would be an error.
+ * @param takesNotModified whether a 304 is a result for the caller. Asked only for a request with a condition
  * @throws ServiceRequestError for a name or a value that cannot be sent, and for credentials: if they were ignored, code that still
  * makes its own token would never learn why it gets 401
  */
 export function takeHeaders(
   headers: Record<string, string>,
-  given: AxiosRequestHeaders,
-  { readsJson, takesNotModified, appTokenHeader, always }: HeaderRules,
+  { headers: given, responseType }: Pick<InternalAxiosRequestConfig, 'headers' | 'responseType'>,
+  takesNotModified: () => boolean,
+  { appTokenHeader, http }: Pick<ResolvedOptions, 'appTokenHeader' | 'http'>,
 ): void {
+  const readsJson = (responseType ?? 'json') === 'json';
+  const appTokenKey = appTokenHeader.toLowerCase();
   headers.accept = readsJson ? 'application/json' : '*/*';
-  Object.assign(headers, always);
+  Object.assign(headers, http.headers);
   headers['accept-encoding'] = ACCEPTED_ENCODINGS;
   for (const name of Object.keys(given)) {
     const key = name.toLowerCase();
     const value = given[name] as AxiosHeaderValue | undefined;
     if (value === null || value === undefined || value === false || EXCHANGE_HEADERS.has(key)) continue;
-    if (key === 'authorization' || key === appTokenHeader)
+    if (key === 'authorization' || key === appTokenKey)
       throw ServiceRequestError.ofMisuse(`header ${key}`, 'is set by the module itself', LEAVE_OUT);
     if (key === 'accept-encoding' || (key === 'range' && readsJson)) continue;
     if (CONDITIONS.includes(key) && !takesNotModified()) continue;

@@ -153,23 +153,16 @@ export class Call {
    * Sets the headers and the body, after axios and all code of the host application have run.
    * @throws ServiceRequestError for headers that cannot be sent
    */
-  fill(
-    config: CallConfig,
-    { body, contentType }: EncodedBody,
-    { appTokenHeader, http }: ResolvedOptions,
-  ): void {
-    const { headers, responseType, takesNotModified } = config;
+  fill(config: CallConfig, { body, contentType }: EncodedBody, options: ResolvedOptions): void {
     const { idempotencyKey } = this.details;
+    const { http } = options;
     const { correlationIdHeader, idempotencyHeader } = http;
     this.body = body;
     const sent = this.#headers;
     sent['user-agent'] = http.userAgent;
-    takeHeaders(sent, headers, {
-      readsJson: (responseType ?? 'json') === 'json',
-      takesNotModified: () => !this.#isRead || takesNotModified === true || acceptsStatus(config, 304),
-      appTokenHeader: appTokenHeader.toLowerCase(),
-      always: http.headers,
-    });
+    const takesNotModified = () =>
+      !this.#isRead || config.takesNotModified === true || acceptsStatus(config, 304);
+    takeHeaders(sent, config, takesNotModified, options);
     if (contentType) sent['content-type'] = contentType;
     // Axios sets the content type of a form for every POST.
     if (body === undefined) delete sent['content-type'];
