@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 const ROOT = join(import.meta.dirname, '../..');
 const GETTING_STARTED = 'docs/getting-started.md';
 const TESTING = 'docs/testing.md';
+const SIMULATOR = 'docs/simulator.md';
 const EXCEPTION_FILTER = 'docs/exception-filter.md';
 const RECIPES = 'docs/recipes.md';
 const OPERATION = 'docs/operation.md';
@@ -18,7 +19,8 @@ const FILES = {
     'src/banks/banks.controller.spec.ts',
     'src/customers/customers.controller.ts',
   ],
-  [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'balances.spec.ts', 'app.e2e-spec.ts'],
+  [TESTING]: ['host.module.ts', 'host.module.spec.ts', 'balances.spec.ts'],
+  [SIMULATOR]: ['app.e2e-spec.ts'],
   [EXCEPTION_FILTER]: ['problem.filter.ts'],
 };
 
@@ -77,7 +79,7 @@ export async function writeApplication(folder) {
 /** Changes a scaffold as docs/getting-started.md says: adds its snippets, and a test for `npm run test:e2e`. */
 export async function followGettingStarted(folder) {
   await writeFiles(join(folder, 'src', 'getting-started'), GETTING_STARTED, true);
-  const test = (await readBlocks(TESTING))('ts', '// app.e2e-spec.ts\n');
+  const test = (await readBlocks(SIMULATOR))('ts', '// app.e2e-spec.ts\n');
   const path = "'../src/testing/host.module.js'";
   await writeFile(
     join(folder, 'test', 'host.e2e-spec.ts'),
@@ -85,11 +87,11 @@ export async function followGettingStarted(folder) {
   );
 }
 
-/** Puts the tests of docs/testing.md into src/testing, that with the simulator too. */
+/** Puts the tests of docs/testing.md and docs/simulator.md into src/testing. */
 export async function followTesting(folder) {
   const { type } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
   const target = join(folder, 'src', 'testing');
-  await writeFiles(target, TESTING, type !== 'module');
+  for (const document of [TESTING, SIMULATOR]) await writeFiles(target, document, type !== 'module');
   await rename(join(target, 'app.e2e-spec.ts'), join(target, 'app.spec.ts'));
 }
 

@@ -456,7 +456,7 @@ describe('Names in the documents', () => {
       ...['`calls`', '`callsOf(', '`use(', '`reset('],
     ];
     expect(names.filter((name) => !text.includes(name))).toEqual([]);
-    const section = withoutBlocks(text.split('## The simulator\n')[1] ?? '');
+    const section = withoutBlocks(textOf('docs/simulator.md'));
     const named = [...section.matchAll(/`(\w+)\(/g)].map(([, name = '']) => name);
     expect(named.length).toBeGreaterThan(12);
     const methods = Object.getOwnPropertyNames(ServiceSimulator.prototype);

@@ -44,6 +44,14 @@ export async function readDocument(path: string): Promise<{ text: string; fences
   return { text, fences };
 }
 
+/** The application of docs/testing.md, if the blocks of another guide test it. */
+async function blocksOfTesting(blocks: Fence[]): Promise<Fence[]> {
+  const file = 'host.module.ts';
+  const isMissing = blocks.some(({ text }) => text.includes("'./host.module.js'"));
+  if (!isMissing || blocks.some((block) => block.file === file)) return [];
+  return (await readDocument('docs/testing.md')).fences.filter((block) => block.file === file);
+}
+
 export interface Snippets {
   folder: string;
   files: string[];
@@ -67,7 +75,8 @@ export async function writeSnippets(
   await mkdir(folder, { recursive: true });
   if (stubs) await cp(join(import.meta.dirname, 'sdk-stubs'), packages, { recursive: true });
   const path = (file: string): string => join(folder, file);
-  const blocks = fences.filter(({ language }) => language === 'ts');
+  const own = fences.filter(({ language }) => language === 'ts');
+  const blocks = [...own, ...(await blocksOfTesting(own))];
   for (const { file, text } of blocks) {
     if (!file) throw new Error(`A block of ${name} does not begin with its file's name:\n${text}`);
     await mkdir(dirname(path(file)), { recursive: true });
