@@ -1,16 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import {
-  Body,
-  Controller,
-  type ExceptionFilter,
-  Get,
-  type HttpException,
-  Inject,
-  Logger,
-  Param,
-  Post,
-  type Type,
-} from '@nestjs/common';
+import { Body, Controller, Get, type HttpException, Logger, Post, type Type } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { ApiNotFoundResponse, ApiProperty, DocumentBuilder, PickType, SwaggerModule } from '@nestjs/swagger';
@@ -24,7 +13,6 @@ import {
   BanksService,
   ConnectDto,
   CreateCustomerDto,
-  CustomersService,
   LinkSessionDto,
   type ServiceAuthService,
   type ServiceCallEvent,
@@ -58,9 +46,6 @@ const OWN = new Set([
   'addresses.ts',
   'optional.module.ts',
   'server.ts',
-  'bank-feed.ts',
-  'top-ups.ts',
-  'sync-worker.ts',
 ]);
 
 async function entriesOf<T>(source: AsyncIterable<T>): Promise<T[]> {
@@ -611,189 +596,6 @@ describe('docs/recipes.md', () => {
     } finally {
       process.env = before;
     }
-  });
-
-  it('the guide states the right number of lines of code for each whole backend', async () => {
-    const { text, fences } = await readDocument('docs/recipes.md');
-    const rows = [...text.matchAll(/^\| \[[^|]+\| (`[^|]+`) +\| (\d+) +\|$/gm)];
-    expect(rows.length).toBeGreaterThan(1);
-    for (const [, files = '', lines] of rows) {
-      const code = [...files.matchAll(/`([^`]+)`/g)]
-        .map(([, file]) => fences.find((fence) => fence.file === file)?.text ?? '')
-        .join('')
-        .replace(/^import[^;]*;$|^ *\/\*\*[^]*?\*\/$|^ *\/\/.*$/gm, '');
-      const count = code.split('\n').filter((line) => line.trim() !== '').length;
-      expect(`${files}: ${lines}`).toBe(`${files}: ${Math.ceil(count / 10) * 10}`);
-    }
-  });
-
-  describe.each([
-    ['Express', () => new ExpressAdapter()],
-    ['Fastify', () => new FastifyAdapter()],
-  ])('a whole backend on %s', (platform, adapter) => {
-    let simulator: ServiceSimulator;
-    beforeAll(async () => {
-      simulator = await startSimulator();
-      simulator.answer(knownApiRoutes());
-    });
-    afterAll(() => simulator.stop());
-
-    /** Starts an application with this controller and listens on a free port. */
-    async function serve(
-      controller: Type,
-      backend: Type,
-      filter: ExceptionFilter = new ServiceExceptionFilter(),
-    ) {
-      const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
-      const testing = await Test.createTestingModule({
-        imports: [ServiceModule.forRoot(options)],
-        controllers: [controller],
-        providers: [backend],
-      }).compile();
-      const app = testing.createNestApplication(adapter(), { logger: false });
-      app.useGlobalFilters(filter);
-      await app.listen(0, '127.0.0.1');
-      const url = await app.getUrl();
-      const call = async (method: string, path: string) => {
-        const response = await fetch(`${url}${path}`, { method, headers: { connection: 'close' } });
-        return (await response.json()) as Record<string, unknown>;
-      };
-      return { call, close: () => app.close() };
-    }
-
-    it('BankFeed returns balances and all pages of transactions', async () => {
-      interface Feed {
-        connect(user: string): Promise<object>;
-        balances(user: string): Promise<object[]>;
-        transactions(user: string): AsyncGenerator<object>;
-      }
-      const { BankFeed } = await load<{ BankFeed: Type<Feed> }>('bank-feed.ts');
-      @Controller()
-      class FeedController {
-        constructor(@Inject(BankFeed) private readonly feed: Feed) {}
-        @Post('connect')
-        connect() {
-          return this.feed.connect('u-1');
-        }
-        @Get('balances')
-        balances() {
-          return this.feed.balances('u-1');
-        }
-        @Get('transactions')
-        async transactions() {
-          const all = [];
-          for await (const each of this.feed.transactions('u-1')) all.push(each);
-          return all;
-        }
-      }
-      const { call, close } = await serve(FeedController, BankFeed);
-      const permissions = ['accounts', 'transactions'];
-      expect(await call('POST', '/connect')).toMatchObject({ permissions, sandbox: true });
-      const balance = expect.objectContaining({ amount: 1250.75, currency: 'AED' });
-      expect(await call('GET', '/balances')).toEqual([balance, balance]);
-      simulator.clearRequests();
-      const transactions = (await call('GET', '/transactions')) as unknown as object[];
-      expect(new Set(transactions.map((each) => JSON.stringify(each))).size).toBe(240);
-      const paths = simulator.apiRequests.map(({ path }) => path);
-      expect(paths.filter((path) => path.includes('/results/'))).toHaveLength(2);
-      await close();
-    });
-
-    it('TopUps creates one payment intent per order, and front ends learn that a new consent is needed', async () => {
-      interface TopUpsOf {
-        begin(...given: unknown[]): Promise<object>;
-        state(intent: string): Promise<object>;
-        consents(user: string): Promise<object>;
-      }
-      const { TopUps, topUpErrors } = await load<{ TopUps: Type<TopUpsOf>; topUpErrors: ExceptionFilter }>(
-        'top-ups.ts',
-      );
-      const amount = { amount: 25, currency: 'AED' };
-      @Controller()
-      class TopUpsController {
-        constructor(@Inject(TopUps) private readonly topUps: TopUpsOf) {}
-        @Post('top-ups/:order')
-        begin(@Param('order') order: string) {
-          return this.topUps.begin('u-2', order, amount);
-        }
-        @Get('top-ups/:intent')
-        state(@Param('intent') intent: string) {
-          return this.topUps.state(intent);
-        }
-        @Post('consents')
-        consents() {
-          return this.topUps.consents('u-2');
-        }
-      }
-      const { call, close } = await serve(TopUpsController, TopUps, topUpErrors);
-      simulator.fail({ path: '/payments/v1/intents', fault: 'reset' });
-      const begun = await call('POST', '/top-ups/order-1');
-      expect(begun).toMatchObject({ access_token: expect.any(String), sandbox: true });
-      const again = await call('POST', '/top-ups/order-1');
-      expect(again.payment_intent_id).toBe(begun.payment_intent_id);
-      const state = await call('GET', `/top-ups/${String(begun.payment_intent_id)}`);
-      expect(state).toMatchObject({ ...amount, status: 'AWAITING_AUTHORIZATION' });
-      const expired = { status: 'CONSENT_EXPIRED', message: 'Ask again', status_detail: 'By the bank' };
-      simulator.fail({ path: '/payments/v1/intents', fault: { status: 403, json: expired } });
-      expect(await call('POST', '/top-ups/order-2')).toEqual({
-        statusCode: 403,
-        message: 'Ask again',
-        code: 'api_error',
-        serviceStatus: 'CONSENT_EXPIRED',
-        fields: { status_detail: 'By the bank' },
-      });
-      const { customer_id, access_token } = await call('POST', '/consents');
-      expect([customer_id, access_token]).toEqual([begun.customer_id, begun.access_token]);
-      await close();
-    });
-
-    it('SyncWorker syncs the customers named by webhooks, keeps failed ones for the next run and reports readiness', async () => {
-      interface Worker {
-        due: Set<string>;
-        saved: Map<string, unknown>;
-        run(): Promise<void>;
-      }
-      const { SyncWorkerModule, SyncWorker } = await load<{
-        SyncWorkerModule: Type;
-        SyncWorker: Type<Worker>;
-      }>('sync-worker.ts');
-      const options = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
-      const imports = [ServiceModule.forRoot({ ...options, isGlobal: true }), SyncWorkerModule];
-      const testing = await Test.createTestingModule({ imports }).compile();
-      const app = testing.createNestApplication(adapter(), { logger: false, rawBody: true });
-      await app.listen(0, '127.0.0.1');
-      const url = await app.getUrl();
-      const worker = app.get<Worker>(SyncWorker);
-      const { customer_id } = await app
-        .get(CustomersService)
-        .create<{ customer_id: string }>({ app_user_id: platform });
-      const logged = jest.spyOn(console, 'error').mockImplementation(() => undefined);
-
-      const event = { customer_id };
-      const forged = { 'service-signature': 'sha512=0' };
-      expect((await simulator.sendWebhook(`${url}/webhook`, event, forged)).status).toBe(401);
-      expect(worker.due.size).toBe(0);
-      // The service may deliver a webhook twice.
-      for (let delivery = 1; delivery <= 2; delivery += 1)
-        expect((await simulator.sendWebhook(`${url}/webhook`, event)).status).toBe(200);
-      expect([...worker.due]).toEqual([customer_id]);
-
-      const path = `/customers/v1/${customer_id}/entities`;
-      simulator.fail({ path, times: 99, fault: { status: 429, headers: { 'retry-after': '3600' } } });
-      await worker.run();
-      expect([worker.due.size, worker.saved.size]).toEqual([1, 0]);
-      expect(logged.mock.calls[0]).toEqual([expect.stringMatching(/entities: HTTP 429/)]);
-      simulator.clearFaults();
-      simulator.fail({ path, times: 2, fault: { status: 503 } });
-      await worker.run();
-      expect([worker.due.size, worker.saved.size]).toEqual([0, 1]);
-      logged.mockRestore();
-
-      const health = async () =>
-        (await fetch(`${url}/health/service`, { headers: { connection: 'close' } })).status;
-      expect(await health()).toBe(200);
-      await app.close();
-    });
   });
 
   it('parse reads large integers exactly, list parameters have two forms, and a generated client works with axiosRef', async () => {
