@@ -2,7 +2,8 @@ import { Inject, Optional, type FactoryProvider, type Provider, type ValueProvid
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { systemClock, within } from '../time/time.js';
-import { ServiceConfigurationError } from '../errors/index.js';
+import { cleanText, ServiceConfigurationError } from '../errors/index.js';
+import { ignoreErrors } from '../telemetry/telemetry.js';
 import { type ServiceModuleOptions } from '../config/options.js';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -17,6 +18,8 @@ export interface HostConfig {
    */
   configService?: ConfigService;
   get: (key: string) => unknown;
+  /** The names of the errors that `ConfigService.get()` threw, by variable. */
+  thrown?: ReadonlyMap<string, string>;
 }
 
 export const HOST_CONFIG = Symbol('nestjs-service:host-config');
@@ -56,10 +59,29 @@ export async function readHostConfig(
   );
   const own = injected && isOfApplication(modules, injected) ? injected : undefined;
   const configService = [own, loaded[0]?.config].find((each) => each && canRead(each));
-  return {
-    configService,
-    get: (key) => (configService ? configService.get<unknown>(key) : process.env[key]),
+  return { configService, ...readOnce(configService) };
+}
+
+/**
+ * Reads each name once. A ConfigService of the application may throw for names that it does not know, as mocks in tests do. The
+ * variable of the process is then used.
+ */
+function readOnce(configService: ConfigService | undefined): Pick<HostConfig, 'get' | 'thrown'> {
+  const found = new Map<string, unknown>();
+  const thrown = new Map<string, string>();
+  const read = (key: string): unknown => {
+    try {
+      if (configService) return configService.get<unknown>(key);
+    } catch (error) {
+      thrown.set(key, cleanText(String((Object(error) as Partial<Error>).name), [], 64));
+    }
+    return process.env[key];
   };
+  const get = (key: string): unknown => {
+    if (!found.has(key)) found.set(key, read(key));
+    return found.get(key);
+  };
+  return { get, thrown };
 }
 
 /**
@@ -75,7 +97,8 @@ function isOfApplication(modules: ModulesContainer, injected: ConfigService): bo
 
 /** False for a test's mock of ConfigService that has no `get`, or that returns a value for every name. */
 function canRead(service: ConfigService): boolean {
-  return typeof service.get === 'function' && (service.get<unknown>('SERVICE_') ?? undefined) === undefined;
+  const value = ignoreErrors(() => service.get<unknown>('SERVICE_'));
+  return typeof service.get === 'function' && (value ?? undefined) === undefined;
 }
 
 /** Seconds that the start waits for functions of the application, which may read a slow vault. */

@@ -125,7 +125,13 @@ export async function createModuleClient(
     noVariable &&
       `${GUIDES}/modes.md#the-five-modes shows what to set, and npx nestjs-service doctor${name === undefined ? '' : ` --name ${name}`} checks it`,
   ];
-  return createConfiguredClient(read, systemIo(log), heading.filter(Boolean).join('. '));
+  const faults = read.faults.map((fault) => {
+    const error = fault.isMissing && config.thrown?.get(fault.variable ?? '');
+    return error
+      ? { ...fault, message: `${fault.message} ConfigService.get() threw an error (${error}).` }
+      : fault;
+  });
+  return createConfiguredClient({ ...read, faults }, systemIo(log), heading.filter(Boolean).join('. '));
 }
 
 /**

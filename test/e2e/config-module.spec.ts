@@ -13,7 +13,7 @@ import {
   ServiceModule,
   type ServiceModuleOptions,
 } from 'nestjs-service';
-import { type ServiceSimulator } from 'nestjs-service/testing';
+import { type ServiceSimulator, stubService } from 'nestjs-service/testing';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -200,6 +200,57 @@ describe('ServiceModule with ConfigModule', () => {
       const builder = Test.createTestingModule({ imports: [config({}), ServiceModule.forRoot()] });
       const overridden = builder.overrideProvider(ConfigService).useValue(createMock());
       await expect(overridden.compile()).rejects.toThrow(/^ServiceModule found no SERVICE_\* variable/);
+    });
+  });
+
+  describe('with a ConfigService whose get() throws', () => {
+    class UnknownKeyError extends Error {
+      override readonly name = 'UnknownKeyError';
+    }
+    const configThat = (get: (key: string) => unknown) => {
+      const asked: string[] = [];
+      const service = { get: (key: string) => (asked.push(key), get(key)) };
+      @Global()
+      @Module({ providers: [{ provide: ConfigService, useValue: service }], exports: [ConfigService] })
+      class StrictConfig {}
+      return { imports: [StrictConfig, ServiceModule.forRoot()], asked };
+    };
+    const knowsOnly = (known: Record<string, unknown>) => (key: string) => {
+      if (key in known) return known[key];
+      throw new UnknownKeyError(`${key} is not known, and its secret is s3cret`);
+    };
+
+    it('reads the variables that it does not know from the process, and asks for each name once', async () => {
+      const { SERVICE_APP_TOKEN, ...others } = simulator.env({ environment: 'sandbox' });
+      setVariables(others);
+      const { imports, asked } = configThat(knowsOnly({ SERVICE_APP_TOKEN }));
+      const module = await start(imports);
+      expect(await module.get(BanksService).list()).toHaveLength(10);
+      expect(asked).toContain('SERVICE_APP_TOKEN');
+      expect(asked).toHaveLength(new Set(asked).size);
+    });
+
+    it('that throws for everything reads the variables of the process, with stubService too', async () => {
+      setVariables(simulator.env({ environment: 'sandbox' }));
+      const { imports } = configThat(knowsOnly({}));
+      const module = await start(imports);
+      expect(await module.get(BanksService).list()).toHaveLength(10);
+      setVariables({});
+      const builder = Test.createTestingModule({ imports });
+      stubService(builder, { banks: { list: () => ['a'] } });
+      const stubbed = await builder.compile();
+      expect(await stubbed.get(BanksService).list()).toEqual(['a']);
+      await stubbed.close();
+    });
+
+    it('names the error in the fault of a missing option, without its text', async () => {
+      const { SERVICE_APP_TOKEN: _, ...others } = simulator.env({ environment: 'sandbox' });
+      setVariables(others);
+      const error = await failure(configThat(knowsOnly({})).imports);
+      expect(error.message).toMatch(
+        /SERVICE_APP_TOKEN.* ConfigService\.get\(\) threw an error \(UnknownKeyError\)\./,
+      );
+      expect(error.message).not.toMatch(/s3cret/);
     });
   });
 
