@@ -204,6 +204,23 @@ describe('Links', () => {
     expect(named.sort()).toEqual([...GUIDE_NAMES].sort());
   });
 
+  it('stand in place of what another guide says: no 14 words in a row are in two of them', () => {
+    const found = new Map<string, string>();
+    const repeated = new Set<string>();
+    for (const [name, { text }] of documents) {
+      const words = withoutBlocks(text)
+        .replace(/\]\([^)]*\)/g, ']')
+        .match(/[\w'`.]+/g);
+      for (let at = 0; at + 14 <= (words?.length ?? 0); at += 1) {
+        const run = words?.slice(at, at + 14).join(' ') ?? '';
+        const first = found.get(run) ?? name;
+        found.set(run, first);
+        if (first !== name) repeated.add(`${first} and ${name}: ${run}`);
+      }
+    }
+    expect([...repeated]).toEqual([]);
+  });
+
   it('in CONTRIBUTING.md lead to existing files, folders and specs', async () => {
     const text = withoutBlocks(await readFile(join(ROOT, 'CONTRIBUTING.md'), 'utf8'));
     const names = [...text.matchAll(/`([a-z][\w-]*\/(?:[\w.-]+\/?)*)`/g)].map(([, name = '']) => name);
