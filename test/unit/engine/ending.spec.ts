@@ -38,6 +38,7 @@ describe('Start and shutdown of a client', () => {
       calls,
       tokens: { close: () => note('tokens close') },
       identity: {
+        loaded: {},
         startWatching: () => note(['startWatching', context.getStore()].filter(Boolean).join(' in ')),
         status: { daysLeft: 5 },
         close: async (graceMs?: number) => note(`agents close ${graceMs}`),
