@@ -3,8 +3,10 @@ import { type CertificateSummary } from '../errors/index.js';
 import { summarize } from './certificate-summary.js';
 import { type ConnectorSettings, plainConnector, tlsConnector } from './connections/connectors.js';
 import { type AgentSettings, KeepAliveAgent } from './connections/keep-alive-agent.js';
-import { IdentitySource, type IdentitySourceSettings, type IdentityStatus } from './identity-source.js';
-import { type LoadedIdentity, type LoadResult } from './material/check-identity.js';
+import { IdentitySource, type IdentitySourceSettings } from './identity-source.js';
+import { checkIdentity, type LoadedIdentity, type LoadResult } from './material/check-identity.js';
+import { readIdentity } from './material/read-identity.js';
+import { createContextMaker, type ContextMaker } from './material/secure-contexts.js';
 
 /** The settings of a client identity. `maxSockets` limits each agent separately. */
 export type ClientIdentitySettings = IdentitySourceSettings &
@@ -20,7 +22,7 @@ export type Identity = Pick<ClientIdentity, keyof ClientIdentity>;
  * The client certificate of one client, and the agents that use it. The two HTTPS agents stay the same objects when the certificate
  * changes. The two agents for plain HTTP are for loopback addresses, the only ones where plain HTTP is allowed.
  */
-export class ClientIdentity {
+export class ClientIdentity extends IdentitySource {
   /** For the API. Offers the client certificate, if there is one. Verifies servers against `tls.chain` only, if it is set. */
   readonly httpsAgent: KeepAliveAgent;
   /** For the token endpoint. Verifies servers against Node's public roots and `tls.chain`. */
@@ -29,7 +31,6 @@ export class ClientIdentity {
   readonly #plainTokenAgent: KeepAliveAgent;
 
   readonly #settings: ClientIdentitySettings;
-  readonly #source: IdentitySource;
   readonly #listeners = new Set<() => void>();
   /** The addresses of the calls that wait for a token. */
   readonly #awaitingToken = new Set<CallAddress>();
@@ -39,15 +40,16 @@ export class ClientIdentity {
    * all faults. If the only fault is that the certificate is not valid now, the caller may use the identity all the same.
    */
   static async open(settings: ClientIdentitySettings): Promise<LoadResult<ClientIdentity>> {
-    const { identity: source, ...rest } = await IdentitySource.open(settings);
-    return { identity: source && new ClientIdentity(settings, source), ...rest };
+    const { tls, clock, offerToTokenEndpoint } = settings;
+    const snapshot = await readIdentity(tls, clock);
+    const contextsFor = createContextMaker(offerToTokenEndpoint);
+    const { identity, ...rest } = checkIdentity(snapshot, clock.now(), contextsFor);
+    return { identity: identity && new ClientIdentity(settings, contextsFor, identity), ...rest };
   }
 
-  private constructor(settings: ClientIdentitySettings, source: IdentitySource) {
+  private constructor(settings: ClientIdentitySettings, contextsFor: ContextMaker, loaded: LoadedIdentity) {
+    super(settings, contextsFor, loaded);
     this.#settings = settings;
-    this.#source = source;
-    source.onChange = (before) => this.#useOther(before);
-    const loaded = source.current;
     // One connection more: requests for customer tokens may use `maxSockets` connections, and the request for the api token must
     // not wait for them.
     const forTokens = { ...settings, maxSockets: settings.maxSockets + 1 };
@@ -60,14 +62,6 @@ export class ClientIdentity {
     this.tokenAgent.beforeRequest = () => this.#awaitingToken.forEach((url) => this.#preconnect(url));
     this.#plainAgent = new KeepAliveAgent(plainConnector(settings), settings, 'http:');
     this.#plainTokenAgent = new KeepAliveAgent(plainConnector(settings), forTokens, 'http:');
-  }
-
-  /**
-   * Starts the timers that reload the files (or call the function) and warn of expiry. {@link open} does not start them: if the
-   * start of the host application failed afterwards, nothing would stop them.
-   */
-  startWatching(): void {
-    this.#source.start();
   }
 
   /** The agent for a call to the API. */
@@ -100,7 +94,7 @@ export class ClientIdentity {
   }
 
   get certificate(): CertificateSummary | undefined {
-    return this.#source.current.certificate;
+    return this.loaded.certificate;
   }
 
   /**
@@ -108,31 +102,18 @@ export class ClientIdentity {
    * issuer needs the issuer's certificate from us.
    */
   get lastIssuer(): string | undefined {
-    const last = this.#source.current.sent.at(-1);
+    const last = this.loaded.sent.at(-1);
     return last && last.issuer !== last.subject ? summarize(last).issuer : undefined;
   }
 
   /** The type of the certificate's key, for example `RSA` or `P-256`. */
   get keyType(): string | undefined {
-    return this.#source.current.keyType;
+    return this.loaded.keyType;
   }
 
   /** Whether the service is verified against `tls.chain`. If not, it is verified against Node's public roots. */
   get hasChain(): boolean {
-    return this.#source.current.chain.length > 0;
-  }
-
-  /** The identity in use, with all its certificates. */
-  get loaded(): LoadedIdentity {
-    return this.#source.current;
-  }
-
-  get status(): IdentityStatus {
-    return this.#source.status;
-  }
-
-  get rotation(): IdentitySource['rotation'] {
-    return this.#source.rotation;
+    return this.loaded.chain.length > 0;
   }
 
   /** Calls the listener whenever another certificate comes into use. The listener must not throw. */
@@ -140,28 +121,18 @@ export class ClientIdentity {
     this.#listeners.add(listener);
   }
 
-  /** See {@link IdentitySource.reload}. */
-  reload(): Promise<boolean> {
-    return this.#source.reload();
-  }
-
-  /** See {@link IdentitySource.findOther}. */
-  findOther(...refusal: Parameters<IdentitySource['findOther']>): Promise<boolean> {
-    return this.#source.findOther(...refusal);
-  }
-
   /**
    * Stops all timers and closes idle connections. Requests in flight over TLS may take `graceMs` to finish: the host application may
    * have sent them over `auth.httpsAgent`. Resolves when no connection is left.
    */
   async close(graceMs = 0): Promise<void> {
-    this.#source.stop();
+    this.stop();
     const plain = [this.#plainAgent, this.#plainTokenAgent].map((agent) => agent.close(0));
     await Promise.all([...plain, this.httpsAgent.close(graceMs), this.tokenAgent.close(graceMs)]);
   }
 
-  #useOther(before: LoadedIdentity): void {
-    const { apiContext, tokenContext, certificate } = this.#source.current;
+  protected override onChange(before: LoadedIdentity): void {
+    const { apiContext, tokenContext, certificate } = this.loaded;
     this.httpsAgent.switchConnector(tlsConnector(() => apiContext, this.#settings));
     this.tokenAgent.switchConnector(tlsConnector(tokenContext, this.#settings));
     if (before.certificate?.fingerprint256 === certificate?.fingerprint256) return;

@@ -6,14 +6,9 @@ import { type Outcome } from '../exchange/fault.js';
 import { certificateVerdict, isCertain } from '../exchange/response.js';
 import { type Log } from '../telemetry/telemetry.js';
 import { daysLeft, describeCertificate, summarize, watchExpiry } from './certificate-summary.js';
-import {
-  checkIdentity,
-  findLostIssuer,
-  type LoadedIdentity,
-  type LoadResult,
-} from './material/check-identity.js';
+import { checkIdentity, findLostIssuer, type LoadedIdentity } from './material/check-identity.js';
 import { isFromFiles, readIdentity, type IdentitySnapshot } from './material/read-identity.js';
-import { createContextMaker, type ContextMaker } from './material/secure-contexts.js';
+import { type ContextMaker } from './material/secure-contexts.js';
 
 /**
  * The state of the certificates in `tls.certificate`. The chain certificates after the application certificate count too, because
@@ -48,21 +43,19 @@ export interface IdentitySourceSettings {
 
 /**
  * The certificate, key and chain in use, and how others take their place: they are read again periodically, after a server has
- * refused the certificate, and by {@link reload}. The source is polled and its content compared, instead of using fs.watch(): file
+ * refused the certificate, and by {@link reload}. ClientIdentity adds the agents. The source is polled and its content compared, instead of using fs.watch(): file
  * system events differ between a rename, a write in place and a new symlink (Kubernetes, cert-manager), and between file systems.
  */
-export class IdentitySource {
+export abstract class IdentitySource {
   /** The fingerprint of the certificate in use, and what the servers `api` and `token` say about it. */
   readonly rotation: Rotating<string | undefined>;
-  /** Called when another identity comes into use. */
-  onChange: (before: LoadedIdentity) => void = () => undefined;
   readonly #settings: IdentitySourceSettings;
   readonly #contextsFor: ContextMaker;
   readonly #isFunction: boolean;
   /** Whether the inputs may change: `tls.reload` is true, and they are files or a function. */
   readonly #isReloadable: boolean;
   readonly #stop = new AbortController();
-  #current: LoadedIdentity;
+  #loaded: LoadedIdentity;
   /** The digest of the content that was read last. */
   #digest: string;
   /** The newest inputs, if they have faults and so are not in use. `since`: when they were first found, by the monotonic clock. */
@@ -71,20 +64,11 @@ export class IdentitySource {
   #cancelPoll?: () => void;
   #stopExpiry?: () => void;
 
-  /** Reads and checks all inputs. */
-  static async open(settings: IdentitySourceSettings): Promise<LoadResult<IdentitySource>> {
-    const { tls, clock, offerToTokenEndpoint } = settings;
-    const snapshot = await readIdentity(tls, clock);
-    const contextsFor = createContextMaker(offerToTokenEndpoint);
-    const { identity, ...rest } = checkIdentity(snapshot, clock.now(), contextsFor);
-    return { identity: identity && new IdentitySource(settings, contextsFor, identity), ...rest };
-  }
-
-  private constructor(settings: IdentitySourceSettings, contextsFor: ContextMaker, loaded: LoadedIdentity) {
+  protected constructor(settings: IdentitySourceSettings, contextsFor: ContextMaker, loaded: LoadedIdentity) {
     const { tls, clock } = settings;
     this.#settings = settings;
     this.#contextsFor = contextsFor;
-    this.#current = loaded;
+    this.#loaded = loaded;
     this.#digest = loaded.digest;
     this.#isFunction = typeof tls.source === 'function';
     this.#isReloadable = tls.reload && (this.#isFunction || isFromFiles(tls));
@@ -97,14 +81,17 @@ export class IdentitySource {
     this.rotation.set(loaded.certificate?.fingerprint256);
   }
 
-  /** The identity in use. */
-  get current(): LoadedIdentity {
-    return this.#current;
+  /** Called when another identity comes into use. */
+  protected abstract onChange(before: LoadedIdentity): void;
+
+  /** The identity in use, with all its certificates. */
+  get loaded(): LoadedIdentity {
+    return this.#loaded;
   }
 
   get status(): IdentityStatus {
     const now = this.#settings.clock.now();
-    const sent = this.#current.sent.map(summarize);
+    const sent = this.#loaded.sent.map(summarize);
     const [certificate] = sent.sort((one, other) => Number(one.validTo) - Number(other.validTo));
     const { at, faults } = this.#rejected ?? {};
     return {
@@ -114,15 +101,18 @@ export class IdentitySource {
     };
   }
 
-  /** Starts to poll, and to warn of expiry. The timers do not keep the process running. */
-  start(): void {
+  /**
+   * Starts the timers that reload the files (or call the function) and warn of expiry. They do not keep the process running. They do
+   * not start earlier: if the start of the host application failed afterwards, nothing would stop them.
+   */
+  startWatching(): void {
     if (this.#stop.signal.aborted || this.#stopExpiry) return;
-    this.#stopExpiry = watchExpiry(() => this.#current, this.#settings.clock, this.#settings.log);
+    this.#stopExpiry = watchExpiry(() => this.#loaded, this.#settings.clock, this.#settings.log);
     if (this.#isReloadable) this.#schedulePoll();
   }
 
   /** Ends the timers. The result of a reading in progress is not used. */
-  stop(): void {
+  protected stop(): void {
     this.#stop.abort();
     this.#cancelPoll?.();
     this.#stopExpiry?.();
@@ -134,9 +124,9 @@ export class IdentitySource {
    * in use. Never rejects.
    */
   async reload(): Promise<boolean> {
-    const { digest } = this.#current;
+    const { digest } = this.#loaded;
     await this.rotation.readNext();
-    return this.#current.digest !== digest;
+    return this.#loaded.digest !== digest;
   }
 
   /**
@@ -156,7 +146,7 @@ export class IdentitySource {
     return other !== undefined;
   }
 
-  /** Each reading schedules the next, so that all of them run in the async context of {@link start}. */
+  /** Each reading schedules the next, so that all of them run in the async context of {@link startWatching}. */
   #schedulePoll(): void {
     const poll = async (): Promise<void> => {
       // Files may be half written, so two readings in a row have to find the same. The result of a function is whole, and a function
@@ -189,7 +179,7 @@ export class IdentitySource {
   #apply(snapshot: IdentitySnapshot, isRefused: boolean): void {
     const { digest } = snapshot;
     const { clock, log } = this.#settings;
-    if (digest === this.#current.digest) {
+    if (digest === this.#loaded.digest) {
       this.#rejected = undefined;
       return;
     }
@@ -198,7 +188,7 @@ export class IdentitySource {
     const since = before?.since ?? monotonic;
     // Check inputs again even if they were rejected before, because a certificate may have become valid in the meantime.
     const { identity, faults } = checkIdentity(snapshot, now, this.#contextsFor, {
-      inUse: this.#current,
+      inUse: this.#loaded,
       mayLackIssuer:
         this.#isFunction || isRefused || !this.status.healthy || monotonic - since >= INCOMPLETE_MS,
     });
@@ -211,9 +201,9 @@ export class IdentitySource {
   }
 
   #use(loaded: LoadedIdentity): void {
-    const before = this.#current;
+    const before = this.#loaded;
     const { certificate } = loaded;
-    this.#current = loaded;
+    this.#loaded = loaded;
     this.#rejected = undefined;
     this.rotation.set(certificate?.fingerprint256);
     this.onChange(before);
