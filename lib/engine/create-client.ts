@@ -62,8 +62,10 @@ export interface ServiceClientOptions extends ServiceModuleOptions {
   name?: string | undefined;
 }
 
-/** A client before its start. `ServiceModule` calls `start()` and `beginShutdown()` from Nest's lifecycle hooks. */
-export interface StartableClient extends ServiceClient, Pick<ServiceLifecycle, 'start' | 'beginShutdown'> {
+type LifecycleSteps = Pick<ServiceLifecycle, 'expectStart' | 'start' | 'beginShutdown'>;
+
+/** A client before its start. `ServiceModule` takes these steps from Nest's lifecycle hooks. */
+export interface StartableClient extends ServiceClient, LifecycleSteps {
   readonly healthCheck: ServiceHealthCheck;
 }
 
@@ -96,7 +98,13 @@ export async function createServiceClient(options: ServiceClientOptions): Promis
 /** Starts a client, and leaves out what only `ServiceModule` uses. @throws as {@link ServiceLifecycle.start} */
 export async function startClient(startable: StartableClient): Promise<ServiceClient> {
   await startable.start();
-  const { start: _start, beginShutdown: _begin, healthCheck: _check, ...client } = startable;
+  const {
+    expectStart: _expect,
+    start: _start,
+    beginShutdown: _begin,
+    healthCheck: _check,
+    ...client
+  } = startable;
   return client;
 }
 
@@ -148,12 +156,14 @@ export function createClient(options: ResolvedOptions, identity: Identity, io: S
 
   const parts = { ...client, tokens, auth, banks: resources.banks };
   const lifecycle = new ServiceLifecycle(parts);
+  const expectStart = () => lifecycle.expectStart();
   const start = () => lifecycle.start();
   const beginShutdown = () => lifecycle.beginShutdown();
   const close = () => lifecycle.close();
   const healthCheck = new ServiceHealthCheck(parts, lifecycle);
   const health = (checked?: ServiceHealthOptions) => healthCheck.check(checked);
-  return { auth, http, ...resources, sdk, webhooks, healthCheck, health, start, beginShutdown, close };
+  const steps = { expectStart, start, beginShutdown, close };
+  return { auth, http, ...resources, sdk, webhooks, healthCheck, health, ...steps };
 }
 
 /** Undefined if no OAuth credentials are configured. */

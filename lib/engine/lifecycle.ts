@@ -95,6 +95,21 @@ function describeTokens(options: ResolvedOptions): string {
   return `tokens from ${new URL(addresses.tokenUrl).host}${describeProxy(options, addresses.tokenUrl)}, ${kept}`;
 }
 
+/**
+ * Warns of a first call before Nest has initialised the application. A hybrid application with startAllMicroservices() alone, and a
+ * script with NestFactory.create() and get(), never do that, and would lack what start() begins.
+ */
+function warnOfMissingStart({ options, io }: ClientContext): void {
+  const check = options.startupCheck === 'off' ? [] : ['the start-up check'];
+  const renewal = options.oauth?.refresh === 'scheduled' ? ['the scheduled renewal of tokens'] : [];
+  const missing = [...check, ...renewal].join(' and ');
+  if (missing === '') return;
+  io.log.warn(
+    `The first call came before Nest has initialised this application, so ${missing} did not begin. If the application never calls ` +
+      'listen(), call await app.init() after NestFactory.create(). Nest does not initialise lazy-loaded modules.',
+  );
+}
+
 /** The parts of a client that the lifecycle starts and closes. */
 export interface ServiceParts extends ClientContext {
   tokens: TokenCache | undefined;
@@ -117,12 +132,21 @@ export class ServiceLifecycle {
   #abortAt?: number;
   #cancelAbort?: () => void;
   #closing?: Promise<void>;
+  #isStartExpected = false;
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
     // Nest calls no lifecycle hooks of a lazy-loaded module, so start() may never run. The first call then starts the
     // watch on the certificate files. bind() keeps the watch's timers out of the async context of that call.
-    parts.calls.onFirstCall = AsyncResource.bind(() => parts.identity.startWatching());
+    parts.calls.onFirstCall = AsyncResource.bind(() => {
+      if (!this.#isStartExpected) warnOfMissingStart(parts);
+      parts.identity.startWatching();
+    });
+  }
+
+  /** Nest initialises the application: the first call may come before {@link start}, for example from an `onModuleInit()`. */
+  expectStart(): void {
+    this.#isStartExpected = true;
   }
 
   /**

@@ -169,7 +169,8 @@ export const serviceProviders: Provider[] = [
     inject: [CLIENT],
     // The lifecycle hooks with which Nest starts and closes the client.
     useFactory: (client: StartableClient) => ({
-      // Not onModuleInit(): if another module's onModuleInit() fails, Nest calls no hook that would close the client.
+      onModuleInit: () => client.expectStart(),
+      // Not in onModuleInit(): if another module's onModuleInit() fails, Nest calls no hook that would close the client.
       onApplicationBootstrap: () => client.start(),
       beforeApplicationShutdown: () => client.beginShutdown(),
       onApplicationShutdown: () => client.close(),

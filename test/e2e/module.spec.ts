@@ -503,6 +503,80 @@ describe('start of a ServiceModule', () => {
     });
   });
 
+  describe('the first call before Nest has initialised the application', () => {
+    const WARNING =
+      /^The first call came before Nest has initialised .*so (.+) did not begin\..* call await app\.init\(\)/;
+    const startHybrid = async (options: ServiceModuleOptions, isGlobal = false) => {
+      const logger = new CollectingLogger();
+      const builder = Test.createTestingModule({
+        imports: [ServiceModule.forRoot({ ...options, isGlobal })],
+      });
+      const app = (await builder.setLogger(logger).compile()).createNestApplication({ logger });
+      const strategy = {
+        listen: (done: () => void) => done(),
+        close: () => undefined,
+        setTransportId: () => undefined,
+      };
+      app.connectMicroservice({ strategy });
+      return { app, warnings: () => logger.linesOf('ServiceModule').filter((line) => WARNING.test(line)) };
+    };
+
+    it.each<[string, ServiceModuleOptions]>([
+      ['the start-up check', { startupCheck: 'warn' }],
+      ['the scheduled renewal of tokens', { oauth: { refresh: 'scheduled' } }],
+      [
+        'the start-up check and the scheduled renewal of tokens',
+        { startupCheck: 'fail', oauth: { refresh: 'scheduled' } },
+      ],
+    ])('warns once, in a hybrid application without init(): %s', async (missing, changes) => {
+      const given = simulator.moduleOptions({ environment: 'sandbox', authentication: 'oauth' });
+      const { app, warnings } = await startHybrid({
+        ...given,
+        ...changes,
+        oauth: { ...given.oauth, ...changes.oauth },
+      });
+      await app.startAllMicroservices();
+      for (let call = 0; call < 2; call += 1) await app.get(BanksService).list();
+      expect(warnings().map((line) => WARNING.exec(line)?.[1])).toEqual([missing]);
+      await app.close();
+    });
+
+    it('warns of nothing if there is nothing to begin, or after init()', async () => {
+      const given = simulator.moduleOptions({ environment: 'sandbox' });
+      for (const startupCheck of ['off', 'warn'] as const) {
+        const { app, warnings } = await startHybrid({ ...given, startupCheck });
+        if (startupCheck === 'warn') await app.init();
+        await app.startAllMicroservices();
+        await app.get(BanksService).list();
+        expect(warnings()).toEqual([]);
+        await app.close();
+      }
+    });
+
+    it.each([true, false])(
+      'warns of no call in an onModuleInit() of the host: isGlobal %s',
+      async (isGlobal) => {
+        const service = ServiceModule.forRoot({
+          ...simulator.moduleOptions({ environment: 'sandbox' }),
+          startupCheck: 'warn',
+          isGlobal,
+        });
+        @Module({ imports: isGlobal ? [] : [service] })
+        class Feature implements OnModuleInit {
+          constructor(private readonly banks: BanksService) {}
+
+          async onModuleInit(): Promise<void> {
+            await this.banks.list();
+          }
+        }
+        const logger = new CollectingLogger();
+        await start({ imports: [Feature, service] }, logger);
+        expect(simulator.apiRequests.length).toBeGreaterThan(1);
+        expect(logger.lines.filter((line) => WARNING.test(String(line)))).toEqual([]);
+      },
+    );
+  });
+
   it('a lazily loaded ServiceModule watches its certificate files from its first call until its client is closed', async () => {
     const app = await start({});
     const options = { ...(await fileOptions()), startupCheck: 'fail' as const };

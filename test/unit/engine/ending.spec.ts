@@ -57,6 +57,13 @@ describe('Start and shutdown of a client', () => {
   it('watches the certificate files from the first call on if that comes before the start, but not in the async context of the call', async () => {
     const { events, calls } = setUpClient();
     for (const call of ['first', 'second']) await context.run(call, () => calls.run(async () => undefined));
+    expect(events).toEqual([expect.stringMatching(/^The first call came before Nest/), 'startWatching']);
+  });
+
+  it('expects calls before the start once Nest initialises the application', async () => {
+    const { service, events, calls } = setUpClient();
+    service.expectStart();
+    await calls.run(async () => undefined);
     expect(events).toEqual(['startWatching']);
   });
 
