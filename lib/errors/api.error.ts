@@ -76,7 +76,8 @@ export class ServiceApiError extends ServiceError {
   readonly retryAfter?: number;
   /**
    * True if the service refused the application's credentials or client certificate: 401, 403, nginx's 495 and 496, and a
-   * proxy's page about the client certificate (400). A user of the application cannot correct that.
+   * proxy's page about the client certificate (400). A user of the application cannot correct that. False for the 403
+   * `CONSENT_EXPIRED`, which a user can correct.
    */
   readonly credentialFault: boolean;
   /**

@@ -35,9 +35,14 @@ import { type ExchangeFault, explainFault, faultWords } from '../exchange/fault.
 import { withoutSlashes } from '../config/address.js';
 import { type CallResponse } from './call-response.js';
 
-/** Whether the service, or a proxy in front of it, refused our credentials or certificate. No other input of a caller would help. */
-export function isCredentialFault(response: ExchangeResponse): boolean {
-  return response.status === 401 || response.status === 403 || certificateVerdict({ response }) !== undefined;
+/**
+ * Whether the service, or a proxy in front of it, refused our credentials or certificate. No other input of a caller would help. An
+ * expired consent is everyday, and its customer renews it.
+ */
+export function isCredentialFault(response: ExchangeResponse, name?: string): boolean {
+  const { status } = response;
+  const isDenied = status === 401 || (status === 403 && name !== 'CONSENT_EXPIRED');
+  return isDenied || certificateVerdict({ response }) !== undefined;
 }
 
 /** Whether nock 15 has no interceptor for the request. Its text quotes the request with its credentials, so it must not be shown. */
@@ -156,7 +161,7 @@ export function toResponseError(callResponse: CallResponse): ServiceApiError | S
     body,
     response: callResponse.toErrorResponse(json),
     secretFields: isJsonObject(json) ? findSecretFields(json, callResponse.secrets) : [],
-    credentialFault: isCredentialFault(response),
+    credentialFault: isCredentialFault(response, name),
     message: `${callResponse.name}${name ? ` ${name}` : ''}${said ? `: ${said}` : what || '.'}`,
     hint: hint && meaning + hint,
     ...explanation,

@@ -268,6 +268,21 @@ describe('Error responses', () => {
   });
 });
 
+describe('credentialFault', () => {
+  it.each([
+    [401, 'UNAUTHORIZED', true],
+    [401, 'CONSENT_EXPIRED', true],
+    [403, 'FORBIDDEN', true],
+    [403, 'CONSENT_EXPIRED', false],
+    [404, 'CUSTOMER_NOT_FOUND', false],
+  ])('of %d %s is %s', async (status, name, credentialFault) => {
+    const { axios } = await setUp({
+      listener: answering(status, JSON.stringify({ status: name, message: 'no' })),
+    });
+    expect(await errorOf(axios.get('/a'))).toMatchObject({ status, credentialFault });
+  });
+});
+
 describe('The body of a successful response', () => {
   const NO_API =
     /a page \(HTML\): the response does not come from the service's API, .*a login page or a proxy\./;
