@@ -423,9 +423,10 @@ describe('After a connection that died in silence', () => {
   const dieIdle = (socket: net.Socket) =>
     socket.destroy(Object.assign(new Error('read ETIMEDOUT'), { code: 'ETIMEDOUT' }));
 
-  it.each<[string, (made: Made) => Promise<void>]>([
+  it.each<[string, Way, (made: Made) => Promise<void>]>([
     [
       'a request without a response',
+      'plain http',
       async ({ clock, treat, get, idle }) => {
         treat('silence');
         const lost = get({ timeoutMs: 200 });
@@ -435,9 +436,17 @@ describe('After a connection that died in silence', () => {
         treat('answer');
       },
     ],
-    ['unanswered probes of an idle connection', async ({ idle }) => void dieIdle(idle()[0])],
-  ])('(%s), the idle ones close, and all requests keep to 4 s for 5 minutes', async (_, die) => {
-    const made = await setUp();
+    ['unanswered probes of an idle connection', 'plain http', async ({ idle }) => void dieIdle(idle()[0])],
+    [
+      'unanswered probes of an idle tunnel',
+      'a proxy',
+      async ({ idle }) => {
+        const [{ transport }] = idle() as (net.Socket & { transport: { socket: net.Socket } })[];
+        dieIdle(transport.socket);
+      },
+    ],
+  ])('(%s), the idle ones close, and all requests keep to 4 s for 5 minutes', async (_, way, die) => {
+    const made = await setUp({ way });
     const { clock, get, sockets, idle } = made;
     await Promise.all([get(), get(), get()]);
     await until(() => idle().length === 3);
