@@ -186,11 +186,12 @@ export const IsHeaders = ruleOf('text', (value) => {
     ([name, text]) => !HEADER_NAME.test(name) || !isHeaderValue(text as string),
   );
   if (unsendable) return `has a name or a value that no header can have (${unsendable[0].slice(0, 40)})`;
-  const reserved = entries.find(([name]) => NOT_FOR_ALL_CALLS.has(name.toLowerCase()));
+  const reserved = entries.find(([name]) => RESERVED.has(name.toLowerCase()));
   return reserved && `must not contain ${reserved[0]}, which the module sets or HTTP uses itself`;
 });
 
-const NOT_FOR_ALL_CALLS = new Set([...EXCHANGE_HEADERS, 'authorization', 'cookie', 'accept-encoding']);
+/** Headers that HTTP uses itself, that may authenticate, or that say what this module can decode. No option may set or name one. */
+const RESERVED = new Set([...EXCHANGE_HEADERS, 'authorization', 'cookie', 'accept-encoding']);
 
 /** Whether a header can have this value (RFC 9110, 5.5). */
 export function isHeaderValue(text: string): boolean {
@@ -236,8 +237,7 @@ export const IsTokenStore = rule(
 /** Whether HTTP or this module uses the header for something else, so that no option may name it. */
 export function isReservedHeader(name: string): boolean {
   const key = name.toLowerCase();
-  const others = /^(authorization|cookie|user-agent|accept.*|content-.*)$/;
-  return EXCHANGE_HEADERS.has(key) || others.test(key);
+  return RESERVED.has(key) || /^(user-agent|accept.*|content-.*)$/.test(key);
 }
 
 /** The names in a list, or in a comma-separated text. */
