@@ -9,7 +9,7 @@ import { type Call, type CallAuthenticator, type ClientContext } from './call.js
 import { type CallObserver } from './call-observer.js';
 import { faultToError } from './call-error.js';
 import {
-  isOutcomeUnknown,
+  mayHaveActed,
   isRepeatable,
   isRetryableFault,
   isRetryableResponse,
@@ -77,13 +77,13 @@ export class CallRunner {
       // An attempt with another token or certificate begins here, so that its times include the wait for that.
       const trace = startTrace(call);
       const pauseMs = isOver ? undefined : await this.#pauseBeforeNext(call, outcome, done);
-      call.outcomeUnknown = isOutcomeUnknown(call, outcome);
+      call.mayHaveActed = mayHaveActed(call, outcome);
       if (pauseMs === undefined) return this.#finish(call, outcome, done);
       try {
         if (pauseMs > 0) await this.#client.io.pause(pauseMs, call.signal, closed);
         outcome = await this.#attempt(call, done, pauseMs > 0 ? startTrace(call) : trace);
       } catch (error) {
-        if (!call.outcomeUnknown || isEndedByCaller(call)) throw error;
+        if (!call.mayHaveActed || isEndedByCaller(call)) throw error;
         // The next attempt was not sent. The error of the previous one tells the caller that the call may have been executed.
         return this.#finish(call, outcome, done);
       }
@@ -149,7 +149,7 @@ export class CallRunner {
       connectTimeoutMs,
       maxResponseBytes: call.details.maxResponseBytes ?? options.http.maxResponseBytes,
       signal: call.signal,
-      onLost: isSafe(call) ? undefined : () => (call.outcomeUnknown = true),
+      onLost: isSafe(call) ? undefined : () => (call.mayHaveActed = true),
       trace,
     });
   }
@@ -189,7 +189,7 @@ export class CallRunner {
 
   /** Gets another token or certificate after a refusal. Resolves with whether the call can be sent again with it. */
   async #renewCredentials(call: Call, outcome: Outcome, done: Repetitions): Promise<boolean> {
-    if (!isOutcomeUnknown(call, outcome)) return this.#renewTokenOrCertificate(call, outcome, done, true);
+    if (!mayHaveActed(call, outcome)) return this.#renewTokenOrCertificate(call, outcome, done, true);
     // The call may have been executed, but later calls need the new credentials too. A failure here does not change the
     // outcome of this call, and only the caller can end it earlier.
     const renewing = this.#renewTokenOrCertificate(call, outcome, done, isRepeatable(call));

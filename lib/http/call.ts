@@ -79,8 +79,8 @@ export class Call {
   traces: AttemptTrace[] | undefined = undefined;
   /** The client certificate of the last attempt. */
   certificate: CertificateSummary | undefined = undefined;
-  /** Whether the service may have executed an attempt that has ended. */
-  outcomeUnknown = false;
+  /** Whether the service may have acted on an attempt that has ended, also after a success. False for a call that changes nothing. */
+  mayHaveActed = false;
   /** The last response. */
   response: ExchangeResponse | undefined = undefined;
 

@@ -138,7 +138,7 @@ export class HostCall {
   leave(request: Call, failure?: unknown): void {
     this.#running.delete(request);
     this.#failure = failure;
-    if (request.outcomeUnknown) this.#addDoubt(request);
+    if (request.mayHaveActed) this.#addDoubt(request);
     // The interceptors get the error of a request that ended at the time limit, but they cannot wait any longer.
     if (this.#isOver) setImmediate(this.#onEnd);
   }

@@ -65,10 +65,10 @@ function isRefusedBeforeExecution(response: ExchangeResponse): boolean {
 }
 
 /** Whether the service may have executed a call that changes something, in this attempt or an earlier one. */
-export function isOutcomeUnknown(call: Call, outcome: Outcome): boolean {
+export function mayHaveActed(call: Call, outcome: Outcome): boolean {
   const { response, fault } = outcome;
   if (isSafe(call)) return false;
-  if (call.outcomeUnknown) return true;
+  if (call.mayHaveActed) return true;
   if (fault) return !cannotHaveActed(fault);
   const { status } = response;
   return status < 400 || status === 408 || status >= 500 || !isRefusedBeforeExecution(response);
@@ -79,7 +79,7 @@ export function outcomeFields(
   call: Call,
   outcome: Outcome,
 ): Pick<ServiceConnectionError, 'outcomeUnknown' | 'idempotencyKey' | 'retryable'> {
-  const outcomeUnknown = isOutcomeUnknown(call, outcome);
+  const outcomeUnknown = mayHaveActed(call, outcome);
   const idempotencyKey = outcomeUnknown ? call.details.idempotencyKey : undefined;
   return { outcomeUnknown, idempotencyKey, retryable: isRetryableByCaller(call, outcome, outcomeUnknown) };
 }

@@ -8,7 +8,7 @@ import { ExchangeFault, type ExchangeFaultDetails, type Outcome } from '../../..
 import { type ExchangeRequest } from '../../../lib/exchange/io.js';
 import { Call, type CallDetails } from '../../../lib/http/call.js';
 import {
-  isOutcomeUnknown,
+  mayHaveActed,
   isRetryableResponse,
   isRetryableFault,
   outcomeFields,
@@ -139,13 +139,13 @@ describe('Retry policy', () => {
         outcome.fault ? isRetryableFault(call, outcome.fault) : isRetryableResponse(call, outcome.response);
       const namesOf = (fits: (call: Call) => boolean, earlier = false) =>
         Object.entries(CALLS)
-          .filter(([, make]) => fits(Object.assign(make(), { outcomeUnknown: earlier })))
+          .filter(([, make]) => fits(Object.assign(make(), { mayHaveActed: earlier })))
           .map(([name]) => name);
       expect(namesOf(isAgain)).toEqual(again);
-      expect(namesOf((call) => isOutcomeUnknown(call, outcome))).toEqual(doubt ? CHANGES : NONE);
+      expect(namesOf((call) => mayHaveActed(call, outcome))).toEqual(doubt ? CHANGES : NONE);
       expect(namesOf((call) => outcomeFields(call, outcome).retryable)).toEqual(later);
       // If an earlier attempt left the outcome of a change unknown, it stays unknown. Only with the caller's own key may it be sent again later.
-      expect(namesOf((call) => isOutcomeUnknown(call, outcome), true)).toEqual(CHANGES);
+      expect(namesOf((call) => mayHaveActed(call, outcome), true)).toEqual(CHANGES);
       const reads = later.filter((name) => READS.includes(name));
       expect(namesOf((call) => outcomeFields(call, outcome).retryable, true)).toEqual([...reads, ...OWN]);
     },
@@ -162,7 +162,7 @@ describe('Retry policy', () => {
     const call = new Call(method, new URL('https://api.example/a'), 1_000);
     const { response } = answered(503);
     expect(isRetryableResponse(call, response!)).toBe(isSafe);
-    expect(isOutcomeUnknown(call, { response: response! })).toBe(!isSafe);
+    expect(mayHaveActed(call, { response: response! })).toBe(!isSafe);
   });
 
   it('decides whether a token request may succeed later', () => {
