@@ -1,7 +1,8 @@
 import { ServiceApiError, ServiceRequestError } from '../errors/index.js';
 import { isJsonObject } from '../exchange/response.js';
-import { type HttpCallOptions, type ParseOption } from './call-options.js';
+import { type HttpCallOptions, type ReadOption } from './call-options.js';
 import { routeOf } from './call-url.js';
+import { checkParser, type ResponseParser } from './parse-option.js';
 
 type Params = HttpCallOptions['params'];
 
@@ -12,10 +13,12 @@ export interface PageRequest {
 }
 
 /** Options of {@link ServiceHttpService.paginate}. `timeout`, `retries` and `parse` apply to each page. */
-export interface PaginateOptions<Entry, Page = unknown>
-  extends
-    Pick<HttpCallOptions, 'pathParams' | 'params' | 'headers' | 'signal' | 'timeout' | 'retries'>,
-    ParseOption<Page> {
+export type PaginateOptions<Entry, Page = unknown> = ListOptions<Entry, Page> & ReadOption<Page>;
+
+interface ListOptions<Entry, Page> extends Pick<
+  HttpCallOptions,
+  'pathParams' | 'params' | 'headers' | 'signal' | 'timeout' | 'retries'
+> {
   /** Number of entries on a page, sent as the query parameter `size`. Default: the service decides. */
   size?: number | undefined;
   /** The query parameters of page and size. Default: `{ page: 'page', size: 'size' }`. */
@@ -33,7 +36,7 @@ export interface PaginateOptions<Entry, Page = unknown>
 }
 
 /** Reads a page. `ServiceHttpService.get()` is such a function. */
-type ReadPage = <T>(path: string, options: HttpCallOptions & ParseOption<T>) => Promise<T>;
+type ReadPage = <T>(path: string, options: HttpCallOptions & ReadOption<T>) => Promise<T>;
 
 /**
  * Yields the entries of a list, page by page. Pages are counted from 0. A page is read only when all entries of the one before
@@ -44,7 +47,8 @@ export async function* readPages<Entry, Page>(
   path: string,
   options: PaginateOptions<Entry, Page>,
 ): AsyncGenerator<Entry, void, undefined> {
-  const { pageParams, size, itemsOf, next, params, pathParams, ...others } = options;
+  const { pageParams, size, itemsOf, next, params, pathParams, parse, ...others } = options;
+  const parser = checkParser(parse);
   const { page: pageName = 'page', size: sizeName = 'size' } = pageParams ?? {};
   if (!next && has(params, pageName))
     throw ServiceRequestError.ofMisuse(
@@ -60,9 +64,17 @@ export async function* readPages<Entry, Page>(
     if (seen.has(key)) throw fail('is one that was read before, so the list would never end');
     seen.add(key);
     const { path: pagePath, ...query } = request;
-    const page = await read<Page>(pagePath, { ...others, ...query });
+    const kept = parser && keepBody(parser);
+    const reading = read<Page>(pagePath, { ...others, ...query, parse: kept?.parse as ResponseParser<Page> });
+    const page = await reading.catch((error: unknown) => {
+      // A schema refuses the body that only says that there is no page yet.
+      throw isPending(kept?.body) ? fail(NOT_READY) : error;
+    });
+    // With `responseType: 'text'`, only the parser knows the fields.
+    const body = isJsonObject(kept?.body) ? kept.body : page;
     const list = findList<Entry, Page>(page, itemsOf, fail);
-    const total = next ? undefined : totalPages(page);
+    if (list.length === 0 && isPending(body)) throw fail(NOT_READY);
+    const total = next ? undefined : totalPages(body);
     const following = next?.(page, { path: pagePath, params: request.params });
     const isLast = next ? following === undefined : number + 1 >= (total ?? (list.length > 0 ? Infinity : 0));
     if (list.length === 0 && !isLast && !next)
@@ -87,8 +99,7 @@ function findList<Entry, Page>(
   const [list] = lists as [Entry[]?];
   if (list && lists.length === 1) return list;
   if (lists.length > 1) throw fail('has several lists: name one in itemsOf');
-  const isPending = isJsonObject(page) && page.status === 'PENDING';
-  throw fail(isPending ? 'is not ready yet: its status is PENDING' : 'has no list');
+  throw fail(isPending(page) ? NOT_READY : 'has no list');
 }
 
 function namedList<Entry, Page>(
@@ -108,11 +119,34 @@ function knownLists(page: unknown): unknown[] {
   return found.some(Array.isArray) ? found : [content];
 }
 
-/** The number of pages, if the page tells it. */
+/** The number of pages, if the page tells it. A parser of exact numbers may have made an object or a BigInt of it. */
 function totalPages(page: unknown): number | undefined {
   if (!isJsonObject(page)) return undefined;
   const { total_pages } = isJsonObject(page.page) ? { ...page, ...page.page } : page;
-  return typeof total_pages === 'number' ? total_pages : undefined;
+  const text = String(total_pages);
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+const NOT_READY = 'is not ready yet: its status is PENDING';
+
+function isPending(page: unknown): boolean {
+  return isJsonObject(page) && page.status === 'PENDING';
+}
+
+/** Keeps the body before it is parsed: a schema leaves out fields that it does not name, such as the number of pages. */
+function keepBody(parser: ResponseParser) {
+  const kept: { body?: unknown; parse: ResponseParser } = {
+    parse: {
+      '~standard': {
+        version: 1,
+        validate: async (body) => {
+          kept.body = body;
+          return '~standard' in parser ? parser['~standard'].validate(body) : { value: await parser(body) };
+        },
+      },
+    },
+  };
+  return kept;
 }
 
 function withParams(params: Params, more: NonNullable<Params>): Params {

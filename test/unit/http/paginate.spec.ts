@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { type ServerResponse } from 'node:http';
 import { type ServiceApiError, type ServiceRequestError } from '../../../lib/errors/index.js';
+import { type ResponseSchema } from '../../../lib/http/parse-option.js';
 import { ServiceHttpService } from '../../../lib/http/service-http.service.js';
 import { errorOf, setUp } from './setup.js';
 
@@ -111,6 +112,54 @@ describe('paginate()', () => {
     expect(await read({ itemsOf: 'other' })).toBe('GET /data/v2/accounts: page 0 has no list.');
   });
 
+  it('reads number of pages and status from the body itself, where a schema leaves out the fields that it does not name', async () => {
+    const schema: ResponseSchema<{ data: number[] }> = {
+      '~standard': {
+        version: 1,
+        validate: (body) => {
+          const { data } = body as { data?: number[] };
+          return data ? { value: { data } } : { issues: [{ path: ['data'] }] };
+        },
+      },
+    };
+    const whole = [
+      { data: [1], ...total(2) },
+      { data: [2], ...total(2) },
+    ];
+    for (const parse of [schema, ({ data }: { data: number[] }) => ({ data })]) {
+      const { http, urls } = await clientOf([...whole]);
+      expect(await collect(http.paginate('/data/v2/accounts', { parse: parse as typeof schema }))).toEqual([
+        1, 2,
+      ]);
+      expect(urls).toHaveLength(2);
+    }
+    for (const body of [{ status: 'PENDING' }, { status: 'PENDING', data: [], ...total(3) }]) {
+      const { http } = await clientOf([body]);
+      const error = await errorOf(collect(http.paginate('/data/v2/accounts', { parse: schema })));
+      expect((error as Error).message).toContain('page 0 is not ready yet: its status is PENDING.');
+    }
+    const { http } = await clientOf([{ accounts: [] }]);
+    const error = await errorOf(collect(http.paginate('/data/v2/accounts', { parse: schema })));
+    expect((error as Error).message).toContain('parse refused the body: data');
+  });
+
+  it('reads exact numbers with responseType text, where the number of pages is an object too', async () => {
+    const { http, urls } = await clientOf([
+      { data: [1.5], ...total(2) },
+      { data: [2.5], ...total(2) },
+    ]);
+    const exact = (text: string) =>
+      JSON.parse(text, (_, value: unknown) =>
+        typeof value === 'number' ? { toString: () => String(value), exact: value } : value,
+      ) as { data: { exact: number }[] };
+    const list = http.paginate<{ exact: number }, { data: { exact: number }[] }>('/data/v2/accounts', {
+      responseType: 'text',
+      parse: exact,
+    });
+    expect((await collect(list)).map((entry) => entry.exact)).toEqual([1.5, 2.5]);
+    expect(urls).toHaveLength(2);
+  });
+
   it('asks next for the query of the next page, for offsets, cursors and has_more', async () => {
     const bodies = [
       { data: [1], has_more: true },
@@ -149,6 +198,11 @@ describe('paginate()', () => {
     [
       'is PENDING',
       [{ status: 'PENDING', results_id: 'r-1' }],
+      'page 0 is not ready yet: its status is PENDING.',
+    ],
+    [
+      'is PENDING, with an empty list',
+      [{ status: 'PENDING', data: [] }],
       'page 0 is not ready yet: its status is PENDING.',
     ],
     [
