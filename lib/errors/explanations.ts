@@ -36,19 +36,8 @@ export const FACTS = [
   // The limits of an exchange.
   ...['limit', 'limitBytes', 'bodyBytes'],
   // What a fault or a response says.
-  ...[
-    'reason',
-    'rule',
-    'opensslText',
-    'detail',
-    'now',
-    'said',
-    'why',
-    'retryAfter',
-    'name',
-    'status',
-    'coding',
-  ],
+  ...['reason', 'rule', 'opensslText', 'detail', 'now', 'said', 'why'],
+  ...['retryAfter', 'name', 'status', 'coding'],
   // The client certificate.
   ...['certificate', 'fingerprint', 'issuer', 'validFrom', 'validTo', 'keyType', 'lastIssuer'],
   // An error that is shown again.
