@@ -13,10 +13,12 @@ import { text } from 'node:stream/consumers';
 import { pay, readBalances } from '../dist/exact-amounts.js';
 
 const BALANCES = '[{"account_id":"a-1","amount":12345678901234567.89,"nr":9007199254740993,"fee":10.50}]';
+const PAGE = `{"data":{"balances":${BALANCES}},"page":{"total_pages":1}}`;
 const sent = [];
 const server = createServer(async (request, response) => {
   sent.push([request.headers['content-type'], await text(request)]);
-  response.writeHead(request.url === '/gone' ? 404 : 200).end(BALANCES);
+  const body = request.url.startsWith('/data/') ? PAGE : BALANCES;
+  response.writeHead(request.url === '/gone' ? 404 : 200).end(body);
 }).listen(0, '127.0.0.1');
 await once(server, 'listening');
 const { http, customers, close } = await createServiceClient({
@@ -31,7 +33,9 @@ const send = async (data) => {
   return sent.at(-1)[1];
 };
 
-assert.equal((await readBalances(http, 'a-1'))[0].amount.toString(), '12345678901234567.89');
+const amounts = [];
+for await (const { amount } of readBalances(http, 'a-1')) amounts.push(amount.toString());
+assert.deepEqual(amounts, ['12345678901234567.89']);
 assert.deepEqual((await read(parse)).map(String), ['12345678901234567.89', '9007199254740993', '10.50']);
 const decimals = await read((body) => parse(body, null, (digits) => new Decimal(digits)));
 assert.ok(decimals.every((each) => Decimal.isDecimal(each)));
