@@ -113,6 +113,8 @@ interface Coding {
   decode: Decoder;
   options?: object;
   flush: number | undefined;
+  /** Whether the decoder returns a part of a body that ends too early as if it were the whole body. */
+  missesEarlyEnd?: boolean;
 }
 
 const GZIP: Coding = { decode: promisify(zlib.gunzip), flush: zlib.constants.Z_SYNC_FLUSH };
@@ -127,6 +129,8 @@ if (zstdDecompress)
     decode: promisify(zstdDecompress),
     options: { params: { [zstd.ZSTD_d_windowLogMax ?? 0]: ZSTD_WINDOW_LOG } },
     flush: zstd.ZSTD_e_flush,
+    // Node 22 does not report that a body has ended too early. Node 24 does.
+    missesEarlyEnd: parseInt(process.versions.node, 10) < 24,
   });
 
 /**
@@ -145,7 +149,8 @@ export async function decode(body: Buffer, encoding: string, maxOutputLength: nu
   let decoded = body;
   let endedEarly: Error | undefined;
   for (const name of codings.reverse()) {
-    const { decode: run, flush, options = {} } = CODINGS.get(name) as Coding;
+    const { decode: run, flush, options = {}, missesEarlyEnd } = CODINGS.get(name) as Coding;
+    if (missesEarlyEnd) endedEarly ??= codedError('perhaps not whole', 'Z_BUF_ERROR');
     const given = { ...options, maxOutputLength };
     decoded = await run(decoded, given).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'Z_BUF_ERROR' || flush === undefined) throw error;
