@@ -173,8 +173,8 @@ export const IsHmacAlgorithm = rule(
 
 export const IsHeaderPrefix = rule(
   'prefix',
-  (value) => typeof value === 'string' && isHeaderValue(value),
-  'must be a text that a header can contain. It may be empty',
+  (value) => typeof value === 'string' && isHeaderValue(value) && value === value.trimStart(),
+  'must be a text with which the value of a header can begin. It may be empty',
 );
 
 /** Headers of every call. Which other names are refused depends on other options. */
@@ -186,12 +186,18 @@ export const IsHeaders = ruleOf('text', (value) => {
     ([name, text]) => !HEADER_NAME.test(name) || !isHeaderValue(text as string),
   );
   if (unsendable) return `has a name or a value that no header can have (${unsendable[0].slice(0, 40)})`;
-  const reserved = entries.find(([name]) => RESERVED.has(name.toLowerCase()));
-  return reserved && `must not contain ${reserved[0]}, which the module sets or HTTP uses itself`;
+  const reserved = entries.find(([name]) => RESERVED.has(name.toLowerCase()) || OF_ONE_CALL.test(name));
+  return (
+    reserved &&
+    `must not contain ${reserved[0]}, which the module sets, HTTP uses itself, or belongs to a single call`
+  );
 });
 
 /** Headers that HTTP uses itself, that may authenticate, or that say what this module can decode. No option may set or name one. */
 const RESERVED = new Set([...EXCHANGE_HEADERS, 'authorization', 'cookie', 'accept-encoding']);
+
+/** Headers with which a response has no body or a part of it, so that they belong to a single call. */
+const OF_ONE_CALL = /^(range|if-none-match|if-modified-since)$/i;
 
 /** Whether a header can have this value (RFC 9110, 5.5). */
 export function isHeaderValue(text: string): boolean {

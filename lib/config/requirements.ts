@@ -168,6 +168,7 @@ export function checkRequirements(
   const own = [
     given.appTokenHeader ?? appTokenHeader,
     given.http?.idempotencyHeader ?? http.idempotencyHeader,
+    given.http?.correlationIdHeader ?? http.correlationIdHeader,
   ];
   const clash = Object.keys(given.http?.headers ?? {}).find((name) =>
     own.some((each) => String(each).toLowerCase() === name.toLowerCase()),

@@ -1,5 +1,6 @@
 import { ServiceApiError, ServiceRequestError } from '../errors/index.js';
 import { isJsonObject } from '../exchange/response.js';
+import { notEncoded } from './call-content.js';
 import { type HttpCallOptions, type ReadOption } from './call-options.js';
 import { routeOf } from './call-url.js';
 import { checkParser, type ResponseParser } from './parse-option.js';
@@ -30,10 +31,13 @@ interface ListOptions<Entry, Page> extends Pick<
   itemsOf?: string | ((page: Page) => readonly Entry[]) | undefined;
   /**
    * For lists that are not counted by pages, such as offsets, cursors and `has_more`: returns the query parameters of the next
-   * page, which are added to `params`, or its path. Returns undefined at the end.
+   * page, which are added to `params`, or its path. Returns undefined or null at the end.
    */
-  next?: ((page: Page, request: PageRequest) => Params | string | undefined) | undefined;
+  next?: ((page: Page, request: PageRequest) => Params | string | null | undefined) | undefined;
 }
+
+/** With `next`, so many empty pages may follow each other. The caller cannot stop in between, because no entry is yielded. */
+const MAX_EMPTY_PAGES = 100;
 
 /** Reads a page. `ServiceHttpService.get()` is such a function. */
 type ReadPage = <T>(path: string, options: HttpCallOptions & ReadOption<T>) => Promise<T>;
@@ -50,7 +54,7 @@ export async function* readPages<Entry, Page>(
   const { pageParams, size, itemsOf, next, params, pathParams, parse, ...others } = options;
   const parser = checkParser(parse);
   const { page: pageName = 'page', size: sizeName = 'size' } = pageParams ?? {};
-  if (!next && has(params, pageName))
+  if (!next && (has(params, pageName) || new URLSearchParams(path.split('?')[1]).has(pageName)))
     throw ServiceRequestError.ofMisuse(
       `params.${pageName}`,
       'is set by paginate(), from 0 on: leave it out. To begin elsewhere, or to count otherwise, pass next',
@@ -58,6 +62,7 @@ export async function* readPages<Entry, Page>(
   const first = withParams(params, { ...(!next && { [pageName]: 0 }), ...(size && { [sizeName]: size }) });
   let request: PageRequest & Pick<HttpCallOptions, 'pathParams'> = { path, params: first, pathParams };
   const seen = new Set<string>();
+  let emptyPages = 0;
   for (let number = 0; ; number += 1) {
     const fail = (what: string): ServiceApiError => pageError(path, pathParams !== undefined, number, what);
     const key = `${request.path}?${toText(request.params)}`;
@@ -75,10 +80,12 @@ export async function* readPages<Entry, Page>(
     const list = findList<Entry, Page>(page, itemsOf, fail);
     if (list.length === 0 && isPending(body)) throw fail(NOT_READY);
     const total = next ? undefined : totalPages(body);
-    const following = next?.(page, { path: pagePath, params: request.params });
+    const following = next?.(page, { path: pagePath, params: request.params }) ?? undefined;
     const isLast = next ? following === undefined : number + 1 >= (total ?? (list.length > 0 ? Infinity : 0));
     if (list.length === 0 && !isLast && !next)
       throw fail(`is empty, although there should be ${total} pages`);
+    emptyPages = list.length === 0 ? emptyPages + 1 : 0;
+    if (emptyPages === MAX_EMPTY_PAGES) throw fail(`is the last of ${emptyPages} empty pages`);
     yield* list;
     if (isLast) return;
     if (typeof following === 'string') request = { path: following };
@@ -164,7 +171,12 @@ function has(params: Params, name: string): boolean {
 }
 
 function toText(params: Params): string {
-  return params instanceof URLSearchParams ? params.toString() : JSON.stringify(params ?? {});
+  if (params instanceof URLSearchParams) return params.toString();
+  try {
+    return JSON.stringify(params, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value));
+  } catch (error) {
+    throw notEncoded('params', error);
+  }
 }
 
 /** The error has no ids in it: it shows the template of the path, or its known words. */

@@ -1,4 +1,5 @@
 import axios, {
+  AxiosError,
   AxiosHeaders,
   type AxiosAdapter,
   type AxiosRequestConfig,
@@ -12,7 +13,7 @@ import axios, {
 import { type ServiceApiError } from '../errors/index.js';
 import { authHeadersInterceptor, takeCall } from './auth-headers.interceptor.js';
 import { type CallAuthenticator, type ClientContext, sentCorrelationId } from './call.js';
-import { carryBody, encodeBody, takeBody } from './call-content.js';
+import { carryBody, encodeBody, notEncoded, takeBody } from './call-content.js';
 import { toResponseError } from './call-error.js';
 import { type CallConfig, CallFactory } from './call-factory.js';
 import { CallObserver } from './call-observer.js';
@@ -190,7 +191,8 @@ class HostCalls {
       response = throwFailure((await (hostCall ? hostCall.run(work) : work())) as ServiceResponse);
     } catch (error) {
       if (error instanceof HiddenError) throw error.reason;
-      throw hostCall ? hostCall.toCallerError(error) : error;
+      const thrown = isCircularParams(error) ? notEncoded('params', error) : error;
+      throw hostCall ? hostCall.toCallerError(thrown) : thrown;
     }
     const { data } = response as { data: unknown };
     if (!parse || (response.status === 304 && data === undefined)) return response;
@@ -214,6 +216,11 @@ class HostCalls {
     if (ongoing || merged.adapter === adapter) config.adapter = hostCall.adapter;
     return hostCall;
   }
+}
+
+/** Axios refuses such params before any code of this module runs. */
+function isCircularParams(error: unknown): boolean {
+  return error instanceof AxiosError && error.code === AxiosError.ERR_BAD_OPTION_VALUE;
 }
 
 /** Lets a function of the host application see the body of a call. */
@@ -242,15 +249,17 @@ function asInstance(made: Axios, calls: HostCalls): AxiosInstance {
   made.request = request as never;
   const names = Object.getOwnPropertyNames(Axios.prototype).filter((name) => name !== 'constructor');
   const methods = names.map((name) => [name, (made[name as 'request'] as () => unknown).bind(made)]);
-  // Axios's own methods would copy the body.
-  const post = (method: string) => (url: string, data: unknown, config?: object) =>
-    request({ ...config, method, url, data });
+  // Axios's own methods would copy the body. Its method query() is newer than the oldest axios that is supported.
+  const withBodies = names
+    .filter((method) => ['post', 'put', 'patch', 'query'].includes(method))
+    .map((method) => [
+      method,
+      (url: string, data: unknown, config?: object) => request({ ...config, method, url, data }),
+    ]);
   const create = (config?: CreateAxiosDefaults): AxiosInstance =>
     axios.create({ ...(defaults as CreateAxiosDefaults), ...config });
-  return Object.assign(request, Object.fromEntries(methods), {
-    post: post('post'),
-    put: post('put'),
-    patch: post('patch'),
+  return Object.assign(request, Object.fromEntries([...methods, ...withBodies]), {
+    delete: (url: string, config?: object) => request({ ...config, method: 'delete', url }),
     defaults,
     interceptors,
     create,

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { RESOURCES, type ResourceName } from '../config/names.js';
 import { type HttpSettings } from '../config/resolve-options.js';
 import { type AxiosInstance, type AxiosRequestConfig } from 'axios';
-import { ServiceApiError, ServiceRequestError } from '../errors/index.js';
+import { ServiceApiError, serviceErrorCode, ServiceRequestError } from '../errors/index.js';
 import { type PaginateOptions, readPages } from './paginate.js';
 import { checkParser } from './parse-option.js';
 import {
@@ -191,8 +191,7 @@ export class ServiceHttpService {
 
 /** Whether the service itself says that a thing does not exist. With a hint, the address is most likely wrong. */
 function saysNotFound({ status, body, hint }: ServiceApiError): boolean {
-  const isOfService = typeof body?.status === 'string' && body.message !== undefined;
-  return status === 404 && isOfService && hint === undefined;
+  return status === 404 && serviceErrorCode(body) !== undefined && hint === undefined;
 }
 
 function configOf<T>(

@@ -236,7 +236,7 @@ describe.each<Platform>(['express', 'fastify'])('ServiceWebhookGuard on %s', (pl
     expect(error.message).toContain(
       "webhook.algorithm (SERVICE_WEBHOOK_ALGORITHM): must be a hash function that node:crypto has for an HMAC, such as sha256; it is 'sha-265'",
     );
-    expect(error.message).toContain('webhook.prefix (SERVICE_WEBHOOK_PREFIX): must be a text that a header');
+    expect(error.message).toContain('webhook.prefix (SERVICE_WEBHOOK_PREFIX): must be a text with which');
   });
 
   it('ServiceWebhookGuard answers 500 while the first read of the secret fails, and the log names the option', async () => {

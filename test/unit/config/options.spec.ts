@@ -643,6 +643,9 @@ describe('Validation of options', () => {
     [{ AUTHORIZATION: 'Bearer x' }, /^must not contain AUTHORIZATION/],
     [{ 'Service-App-Token': 'x' }, /^must not contain Service-App-Token: the module sets it itself/],
     [{ 'Idempotency-Key': 'x' }, /^must not contain Idempotency-Key: the module sets it itself/],
+    [{ 'X-Correlation-Id': 'x' }, /^must not contain X-Correlation-Id: the module sets it itself/],
+    [{ 'If-None-Match': '"x"' }, /^must not contain If-None-Match, .* belongs to a single call$/],
+    [{ range: 'bytes=0-1' }, /^must not contain range, .* belongs to a single call$/],
   ])('refuses %j as the headers of every call', async (headers, message) => {
     const http = { headers } as ServiceModuleOptions['http'];
     expect(await faultsOf({ ...sandbox, http })).toEqual([

@@ -318,6 +318,7 @@ describe('The body of a call, on its way to the service', () => {
     ],
     ['axiosRef.request', (axios, data) => axios.request({ url: '/a', method: 'POST', data })],
     ['axiosRef.post', (axios, data) => axios.post('/a', data)],
+    ['axiosRef.delete', (axios, data) => axios.delete('/a', { data })],
     ['axiosRef itself', (axios, data) => axios('/a', { method: 'PUT', data })],
     [
       'httpService.put',

@@ -232,11 +232,50 @@ describe('paginate()', () => {
     expect(urls).toEqual(['/orders/v1', '/orders/v1?cursor=a']);
   });
 
-  it('refuses a page number among the params, which it counts itself', async () => {
+  it('ends if next returns null, as a cursor of the service does', async () => {
+    const { http, urls } = await clientOf([
+      { data: [1], next: '/orders/v1?cursor=b' },
+      { data: [2], next: null },
+    ]);
+    const list = http.paginate<number, { next: string | null }>('/orders/v1', { next: (page) => page.next });
+    expect(await collect(list)).toEqual([1, 2]);
+    expect(urls).toEqual(['/orders/v1', '/orders/v1?cursor=b']);
+  });
+
+  it('gives up after 100 empty pages in a row, in which its caller cannot stop it', async () => {
+    const { http, urls } = await clientOf(Array.from({ length: 150 }, () => ({ data: [] })));
+    const list = http.paginate('/orders/v1', { next: () => ({ cursor: urls.length }) });
+    const error = (await errorOf(collect(list))) as ServiceApiError;
+    expect(error).toMatchObject({ code: 'invalid_response' });
+    expect(error.message).toContain('page 99 is the last of 100 empty pages.');
+    expect(urls).toHaveLength(100);
+  });
+
+  it('refuses a page number in params or in the path, which it counts itself', async () => {
     const { http, urls } = await clientOf([]);
-    const error = (await errorOf(collect(http.paginate('/orders/v1', { params: { page: 1 } })))) as Error;
-    expect(error).toMatchObject({ code: 'invalid_request', hint: expect.stringContaining('code') });
+    for (const list of [
+      http.paginate('/orders/v1', { params: { page: 1 } }),
+      http.paginate('/orders/v1?state=open&page=1'),
+    ])
+      expect(await errorOf(collect(list))).toMatchObject({
+        code: 'invalid_request',
+        hint: expect.stringContaining('code'),
+      });
     expect(urls).toEqual([]);
+  });
+
+  it('sends a BigInt in params, and refuses circular params as a fault of code', async () => {
+    const { http, urls } = await clientOf([{ data: [1], ...total(1) }]);
+    expect(await collect(http.paginate('/orders/v1', { params: { id: 9007199254740993n } }))).toEqual([1]);
+    expect(urls).toEqual(['/orders/v1?id=9007199254740993&page=0']);
+    const circular: Record<string, unknown> = {};
+    circular.self = circular;
+    for (const sent of [
+      collect(http.paginate('/orders/v1', { params: circular })),
+      http.get('/orders/v1', { params: circular }),
+    ])
+      expect(await errorOf(sent)).toMatchObject({ code: 'invalid_request', hint: expect.any(String) });
+    expect(urls).toHaveLength(1);
   });
 
   it('ends with the reason of the caller who aborts', async () => {
@@ -268,6 +307,8 @@ describe('find()', () => {
   it.each<[string, unknown, number, string]>([
     ['a 404 of a web framework', { status: 404, error: 'Not Found', message: 'No handler' }, 404, path],
     ['a 404 without a body that says so', {}, 404, path],
+    ['a 404 of a gateway', { status: 'error', message: 'no Route matched' }, 404, path],
+    ['a 404 of problem details', { status: '404', title: 'no route' }, 404, path],
     [
       'a 404 of a collection, which exists unless the address is wrong',
       { status: 'NOT_FOUND', message: 'x' },
