@@ -66,11 +66,11 @@ const PERMANENT: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'protocol', 
  * Reasons of a `proxy` fault that another attempt may overcome:
  * - The proxy cannot be reached.
  * - The proxy responds with 404 or 5xx: it could not look up the host name or connect. Without a proxy, these faults are retried
- *   too.
+ *   too. 501 and 505 come from a server that is no proxy.
  *
  * Any other 4xx would come again, and repeating a wrong password may lock the account.
  */
-const TRANSIENT_PROXY_REASON = /_(404|5\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/;
+const TRANSIENT_PROXY_REASON = /_(404|5(?!01|05)\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/;
 
 /** Whether another attempt may succeed. */
 export function isTransient({ kind, reason = '' }: Pick<ServiceConnectionError, 'kind' | 'reason'>): boolean {
