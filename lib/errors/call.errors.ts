@@ -70,7 +70,8 @@ const PERMANENT: ReadonlySet<ConnectionErrorKind> = new Set(['tls', 'protocol', 
  *
  * Any other 4xx would come again, and repeating a wrong password may lock the account.
  */
-const TRANSIENT_PROXY_REASON = /_(404|5(?!01|05)\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/;
+const TRANSIENT_PROXY_REASON =
+  /_(404|5(?!01|05)\d\d|TIMEOUT|ECONN\w+|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_\w+|E\w+UNREACH)$/;
 
 /** Whether another attempt may succeed. */
 export function isTransient({ kind, reason = '' }: Pick<ServiceConnectionError, 'kind' | 'reason'>): boolean {
