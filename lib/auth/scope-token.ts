@@ -7,10 +7,7 @@ import { type CacheTools } from './token-cache.js';
 
 /** Milliseconds for up to 3 attempts together. Waiting for their turns comes on top. */
 const BUDGET_MS = 10_000;
-/**
- * The token endpoint gets the time limit of a request, and the request itself ends this much later. The error of the endpoint names
- * the cause, so it has to come before the time-out of the request.
- */
+/** The request ends this much later than the time limit of the endpoint, whose error names the cause and has to come first. */
 const SOURCE_FIRST_MS = 50;
 /** If the current token is usable for less than this, its renewal counts as awaited: a caller will soon wait for it. */
 const SOON_MS = 2_000;
