@@ -119,15 +119,16 @@ export class ServiceHealthCheck {
   readonly #ping: CachedCheck;
 
   constructor(parts: ServiceParts, lifecycle: ServiceLifecycle) {
-    const { auth, banks, io } = parts;
+    const { auth, banks, io, options } = parts;
     this.#parts = parts;
     this.#lifecycle = lifecycle;
-    this.#token = new CachedCheck(io.clock, 'The health check could not obtain a token', (timeout) =>
-      auth.getApiToken({ timeout, once: true }),
-    );
-    this.#ping = new CachedCheck(io.clock, 'The health check could not list the banks', (timeout) =>
-      banks.list({ timeout, retries: 0 }),
-    );
+    const getToken = (timeout: number) => auth.getApiToken({ timeout, once: true });
+    this.#token = new CachedCheck(io.clock, 'The health check could not obtain a token', getToken);
+    this.#ping = new CachedCheck(io.clock, 'The health check could not list the banks', async (timeout) => {
+      // The call would make up to three requests for its token.
+      if (options.authentication === 'oauth' && !auth.apiTokenStatus) await getToken(timeout);
+      await banks.list({ timeout, retries: 0 });
+    });
   }
 
   /**

@@ -253,13 +253,15 @@ describe('ServiceHealthIndicator', () => {
       status: 'down',
       token: { ok: false, code: 'token_unavailable', checkedAt: expect.any(String) },
     };
-    const probes = await Promise.all(Array.from({ length: 20 }, () => indicator.isHealthy('s')));
-    for (const probe of probes) expect(probe).toMatchObject({ s: down });
+    const probe20 = (ping: boolean) => Array.from({ length: 20 }, () => indicator.isHealthy('s', { ping }));
+    for (const probe of await Promise.all([...probe20(false), ...probe20(true)]))
+      expect(probe).toMatchObject({ s: down });
     for (let probe = 0; probe < 20; probe += 1)
       expect(await indicator.isHealthy('s')).toMatchObject({ s: down });
     expect(simulator.tokenRequests).toHaveLength(1);
     expect(logger.linesOf('ServiceHealthIndicator')).toEqual([
       expect.stringMatching(/^The health check could not obtain a token: token_unavailable: .*503/),
+      expect.stringMatching(/^The health check could not list the banks: token_unavailable: .*503/),
     ]);
     fault.stop();
     await module.get(ServiceAuthService).getApiToken();
@@ -415,7 +417,7 @@ describe('ServiceHealthIndicator', () => {
       },
     });
     expect(await indicator.isHealthy('s', { ping: true })).toMatchObject({
-      s: { status: 'down', token: { ok: false, code: 'token_refused' }, ping: { ok: true } },
+      s: { status: 'down', token: { ok: false, code: 'token_refused' }, ping: { code: 'token_refused' } },
     });
     // Also once the token of the stub is at hand.
     expect(await indicator.isHealthy('s')).toMatchObject({ s: { status: 'down' } });
