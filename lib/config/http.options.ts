@@ -80,7 +80,7 @@ export class HttpOptions extends OptionsSection<ServiceHttpOptions> {
   idleTimeout?: number;
 
   /**
-   * Retries after the first attempt. A POST, PUT, PATCH or DELETE without an idempotency key or `readOnly` is retried only if
+   * Retries after the first attempt. A POST, PUT, PATCH or DELETE without an idempotency key, `readOnly` or `repeatable` is retried only if
    * it was certainly not executed. Default 2. SERVICE_HTTP_RETRIES
    */
   @WholeNumber('HTTP_RETRIES', 0, 10, 'attempts')
