@@ -14,27 +14,26 @@ export interface PageRequest {
 }
 
 /** Options of {@link ServiceHttpService.paginate}. `timeout`, `retries` and `parse` apply to each page. */
-export type PaginateOptions<Entry, Page = unknown> = ListOptions<Entry, Page> & ReadOption<Page>;
-
-interface ListOptions<Entry, Page> extends Pick<
+export type PaginateOptions<Entry, Page = unknown> = Pick<
   HttpCallOptions,
   'pathParams' | 'params' | 'headers' | 'signal' | 'timeout' | 'retries'
-> {
-  /** Number of entries on a page, sent as the query parameter `size`. Default: the service decides. */
-  size?: number | undefined;
-  /** The query parameters of page and size. Default: `{ page: 'page', size: 'size' }`. */
-  pageParams?: { page?: string | undefined; size?: string | undefined } | undefined;
-  /**
-   * Where the list is: the name of a field, such as `accounts` or `data.accounts`, or a function that returns the list. Needed
-   * only if a page has several lists. Default: `data`, the one list within `data`, or `content`.
-   */
-  itemsOf?: string | ((page: Page) => readonly Entry[]) | undefined;
-  /**
-   * For lists that are not counted by pages, such as offsets, cursors and `has_more`: returns the query parameters of the next
-   * page, which are added to `params`, or its path. Returns undefined or null at the end.
-   */
-  next?: ((page: Page, request: PageRequest) => Params | string | null | undefined) | undefined;
-}
+> &
+  ReadOption<Page> & {
+    /** Number of entries on a page, sent as the query parameter `size`. Default: the service decides. */
+    size?: number | undefined;
+    /** The query parameters of page and size. Default: `{ page: 'page', size: 'size' }`. */
+    pageParams?: { page?: string | undefined; size?: string | undefined } | undefined;
+    /**
+     * Where the list is: the name of a field, such as `accounts` or `data.accounts`, or a function that returns the list. Needed
+     * only if a page has several lists. Default: `data`, the one list within `data`, or `content`.
+     */
+    itemsOf?: string | ((page: Page) => readonly Entry[]) | undefined;
+    /**
+     * For lists that are not counted by pages, such as offsets, cursors and `has_more`: returns the query parameters of the next
+     * page, which are added to `params`, or its path. Returns undefined or null at the end.
+     */
+    next?: ((page: Page, request: PageRequest) => Params | string | null | undefined) | undefined;
+  };
 
 /** With `next`, so many empty pages may follow each other. The caller cannot stop in between, because no entry is yielded. */
 const MAX_EMPTY_PAGES = 100;
