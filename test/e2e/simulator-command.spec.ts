@@ -394,10 +394,12 @@ describe('nestjs-service simulator', () => {
 
   it('simulator --help loads neither Nest nor class-validator nor axios', async () => {
     const [node = '', ...args] = commandLine(['simulator', '--help']);
-    const { stdout, stderr } = await run(node, args, { env: { ...process.env, NODE_DEBUG: 'esm' } });
+    const env = { ...process.env, NODE_DEBUG: 'esm' };
+    const { stdout, stderr } = await run(node, args, { env, maxBuffer: 64 * 1024 * 1024 });
     expect(stdout).toMatch(/^Usage: nestjs-service simulator/);
     expect(stderr).toContain('/lib/cli/simulator.ts');
-    expect(stderr).not.toMatch(/@nestjs\/|class-validator|\/axios\//);
+    // Node 24 prints the sources too, whose comments have these names.
+    expect(stderr).not.toMatch(/node_modules\/(@nestjs|class-validator|axios)\//);
   });
 
   it.each([
