@@ -32,7 +32,9 @@ export type PaginateOptions<Entry, Page = unknown> = Pick<
      * For lists that are not counted by pages, such as offsets, cursors and `has_more`: returns the query parameters of the next
      * page, which are added to `params`, or its path. Returns undefined or null at the end.
      */
-    next?: ((page: Page, request: PageRequest) => Params | string | null | undefined) | undefined;
+    next?:
+      | ((page: Page, request: PageRequest) => HttpCallOptions['params'] | string | null | undefined)
+      | undefined;
   };
 
 /** With `next`, so many empty pages may follow each other. The caller cannot stop in between, because no entry is yielded. */
