@@ -174,7 +174,9 @@ function has(params: Params, name: string): boolean {
 function toText(params: Params): string {
   if (params instanceof URLSearchParams) return params.toString();
   try {
-    return JSON.stringify(params, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value));
+    return JSON.stringify(params ?? {}, (_, value: unknown) =>
+      typeof value === 'bigint' ? `${value}n` : value,
+    );
   } catch (error) {
     throw notEncoded('params', error);
   }

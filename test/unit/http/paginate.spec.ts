@@ -232,6 +232,15 @@ describe('paginate()', () => {
     expect(urls).toEqual(['/orders/v1', '/orders/v1?cursor=a']);
   });
 
+  it('rejects at once if next returns the path of the first page', async () => {
+    const { http, urls } = await clientOf(Array(5).fill({ data: [1] }));
+    const error = (await errorOf(
+      collect(http.paginate('/orders/v1', { next: () => '/orders/v1' })),
+    )) as Error;
+    expect(error.message).toMatch(/page 1 is one that was read before/);
+    expect(urls).toEqual(['/orders/v1']);
+  });
+
   it('ends if next returns null, as a cursor of the service does', async () => {
     const { http, urls } = await clientOf([
       { data: [1], next: '/orders/v1?cursor=b' },
