@@ -218,9 +218,10 @@ class HostCalls {
   }
 }
 
-/** Axios refuses such params before any code of this module runs. */
+/** Axios refuses such params before any code of this module runs, with the code of any wrong option. */
 function isCircularParams(error: unknown): boolean {
-  return error instanceof AxiosError && error.code === AxiosError.ERR_BAD_OPTION_VALUE;
+  const isOfOption = error instanceof AxiosError && error.code === AxiosError.ERR_BAD_OPTION_VALUE;
+  return isOfOption && /circular/i.test(error.message);
 }
 
 /** Lets a function of the host application see the body of a call. */
