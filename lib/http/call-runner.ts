@@ -75,7 +75,7 @@ export class CallRunner {
       const { response } = outcome;
       const isOver = closed.aborted || (response && isSuccess(response.status));
       // An attempt with another token or certificate begins here, so that its times include the wait for that.
-      const trace = startTrace(call);
+      const trace = isOver ? undefined : startTrace(call);
       const pauseMs = isOver ? undefined : await this.#pauseBeforeNext(call, outcome, done);
       call.mayHaveActed = mayHaveActed(call, outcome);
       if (pauseMs === undefined) return this.#finish(call, outcome, done);
