@@ -56,6 +56,13 @@ function momentsOf({ tokenMs, connectedMs, firstByteMs, durationMs }: ServiceCal
   return reached.map(([name]) => name);
 }
 
+/** Two calls of one attempt each, with certificates alone: the second one reuses the connection of the first. */
+function expectNewThenReused(attempts: readonly (readonly ServiceCallAttempt[])[]): void {
+  expect(attempts.map(outlineOf)).toEqual([[[200, 'new']], [[200, 'reused']]]);
+  for (const attempt of attempts.flat())
+    expect(momentsOf(attempt)).toEqual(['connectedMs', 'firstByteMs', 'durationMs']);
+}
+
 const DELAY_MS = 120;
 /** A timer may fire a little early. */
 const LEAST_MS = DELAY_MS - 20;
@@ -65,13 +72,7 @@ describe('The attempts in an event of http.onCall', () => {
     const { banks, attemptsOf } = await start();
     await banks.list();
     await banks.list();
-    const [[first], [second]] = attemptsOf();
-    expect(outlineOf([first, second])).toEqual([
-      [200, 'new'],
-      [200, 'reused'],
-    ]);
-    for (const attempt of [first, second])
-      expect(momentsOf(attempt)).toEqual(['connectedMs', 'firstByteMs', 'durationMs']);
+    expectNewThenReused(attemptsOf());
   });
 
   it('say when the first byte came, and when the body had been read', async () => {
@@ -218,13 +219,7 @@ describe('The attempts in an event of http.onCall', () => {
     const { banks, attemptsOf } = await start('mtls', { http: { proxy: proxy.url } });
     await banks.list();
     await banks.list();
-    const [[first], [second]] = attemptsOf();
-    expect(outlineOf([first, second])).toEqual([
-      [200, 'new'],
-      [200, 'reused'],
-    ]);
-    for (const attempt of [first, second])
-      expect(momentsOf(attempt)).toEqual(['connectedMs', 'firstByteMs', 'durationMs']);
+    expectNewThenReused(attemptsOf());
     const refusing = `http://127.0.0.1:${await freePort()}`;
     const without = await start('mtls', { http: { proxy: refusing, retries: 0 } });
     await rejection(without.banks.list());
