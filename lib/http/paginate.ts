@@ -3,7 +3,7 @@ import { isJsonObject } from '../exchange/response.js';
 import { notEncoded } from './call-content.js';
 import { type HttpCallOptions, type ReadOption } from './call-options.js';
 import { routeOf } from './call-url.js';
-import { checkParser, type ResponseParser } from './parse-option.js';
+import { applyParser, checkParser, type ResponseParser } from './parse-option.js';
 
 type Params = HttpCallOptions['params'];
 
@@ -147,9 +147,9 @@ function keepBody(parser: ResponseParser) {
     parse: {
       '~standard': {
         version: 1,
-        validate: async (body) => {
+        validate: (body) => {
           kept.body = body;
-          return '~standard' in parser ? parser['~standard'].validate(body) : { value: await parser(body) };
+          return applyParser(parser, body);
         },
       },
     },

@@ -59,6 +59,12 @@ export function checkParser(parse: unknown): ResponseParser | undefined {
   throw ServiceRequestError.ofMisuse('parse', message);
 }
 
+/** Applies a schema or a function. Rejects with what it throws. */
+export async function applyParser(parse: ResponseParser, body: unknown): Promise<SchemaResult<unknown>> {
+  // The schemas of arktype are functions too, but return their issues instead of throwing.
+  return '~standard' in parse ? parse['~standard'].validate(body) : { value: await parse(body) };
+}
+
 /**
  * Runs the parser on a body. The parser's messages and errors may quote the body, so only the places of the faults are used.
  * @param toError makes the error for a body that does not fit
@@ -70,10 +76,8 @@ export async function runParser(
 ): Promise<unknown> {
   let where: string;
   try {
-    // The schemas of arktype are functions too, but return their issues instead of throwing.
-    if (!('~standard' in parse)) return await parse(body);
-    const result = await parse['~standard'].validate(body);
-    if (!result.issues) return (result as { value: unknown }).value;
+    const result = await applyParser(parse, body);
+    if (!result.issues) return result.value;
     where = describePlaces(result.issues);
   } catch (error) {
     where = placesOf(error);
