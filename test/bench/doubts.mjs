@@ -30,11 +30,12 @@ async function makeClient(origin, pems, lib) {
 /** Waits until a POST sent now arrives just after the server's close: its FIN is on its way for half of a round trip. */
 const aim = (seconds, index) => sleep(seconds * 1_000 - ROUND_TRIP_MS + 5 + (index % 10) * 5);
 
-/** POSTs one after the other, each aimed at the close. */
-const aimed = (seconds, count) => async (client) => {
+/** POSTs one after the other, each aimed at the close. @param beforeEach runs before each of them */
+const aimed = (seconds, count, beforeEach) => async (client) => {
   let doubts = 0;
   await client.get();
   for (let index = 0; index < count; index += 1) {
+    await beforeEach?.(client);
     await aim(seconds, index);
     if (await client.post()) doubts += 1;
   }
@@ -42,17 +43,11 @@ const aimed = (seconds, count) => async (client) => {
 };
 
 /** The same on a host that makes a GET each 45 s. */
-const aimedBesideGets = (seconds, count) => async (client) => {
-  let doubts = 0;
-  await client.get();
-  for (let index = 0; index < count; index += 1) {
+const aimedBesideGets = (seconds, count) =>
+  aimed(seconds, count, async (client) => {
     await sleep(45_000);
     await client.get();
-    await aim(seconds, index);
-    if (await client.post()) doubts += 1;
-  }
-  return doubts;
-};
+  });
 
 /** POSTs after random idle times, and GETs between them if `getsEachS` is set. */
 const atRandom = (count, getsEachS) => async (client) => {
